@@ -107,24 +107,22 @@ def _one_each(
     edges: Iterable[MemoryEdge],  # That hold
 ) -> tuple[tuple[MemoryEdge, ...], frozenset[str]]:  # What is asked now, and the open questions that are over
     "The likeliest question of each newer memory."
-    gone = not_current(s.memories, edges)
+    gone, when = not_current(s.memories, edges), {m.id: m.event_time for m in s.memories}
     def answered(e: MemoryEdge) -> bool:
         return any(replace(e, edge_type=t, kind=None).id in s.state.verdicts for t in _ANSWERS)
     mine = {e.id: e for e in asked if e.code != LIKELY or not answered(e)}
+    likely = {i: (e.weight, e.source_id, e.target_id) for i, e in mine.items() if e.code == LIKELY}
     open_ = {i: (float(r.get("weight", 0.0)), str(r.get("source")), str(r.get("target")))
              for i, r in s.state.reviews.items() if r.get("code") == LIKELY and i not in mine}
-    when = {m.id: m.event_time for m in s.memories}
-    anew = {e.source_id for e in mine.values() if e.code == LIKELY}
+    anew = {source for _, source, _ in likely.values()}
     # What was forgotten is not asked about
-    every = ({i: x for i, x in open_.items() if x[2] in when and x[1] not in anew}
-             | {i: (e.weight, e.source_id, e.target_id) for i, e in mine.items() if e.code == LIKELY})
+    every = {i: x for i, x in open_.items() if x[2] in when and x[1] not in anew} | likely
     def rank(i: str) -> tuple[float, datetime, str]:  # Of equals about the latest
         weight, _, target = every[i]
         return weight, when[target], target
     best = {every[i][1]: i for i in sorted(every, key=rank)}
     kept = {i for i in best.values() if every[i][2] not in gone}
-    return (tuple(e for i, e in mine.items() if i in kept or e.code != LIKELY),
-            frozenset(open_.keys() - kept))
+    return tuple(e for i, e in mine.items() if i in kept or i not in likely), frozenset(open_.keys() - kept)
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #7c9956b8
 def _review(

@@ -14,9 +14,8 @@ from .score import SOONEST, trace_strength
 from .touches import BadTable, Snapshots
 
 # %% auto #0
-__all__ = ['HALF_LIVES', 'EXPONENTS', 'MODELS', 'TWELVE', 'Model', 'design_score', 'base_level', 'base_level_of_three',
-           'fsrs_shaped', 'Fitted', 'sampled', 'fit', 'log_loss', 'reliability', 'measures', 'answered', 'by_time',
-           'left_out', 'by_repository']
+__all__ = ['HALF_LIVES', 'EXPONENTS', 'MODELS', 'TWELVE', 'Model', 'design_score', 'base_level', 'base_level_of_three', 'Fitted',
+           'sampled', 'fit', 'log_loss', 'reliability', 'measures', 'answered', 'by_time', 'left_out', 'by_repository']
 
 # %% ../../nbs/06_retention/04_forecast.ipynb #e5f1f7f2
 class Model(NamedTuple):
@@ -53,23 +52,6 @@ def base_level_of_three(s: Snapshots, exponent: float = 0.75) -> np.ndarray:
     "The same from the first touch, the last and the count: what `decay=\"act-r\"` knows."
     return np.log(trace_strength(s.first, s.last, s.count, exponent))
 
-# %% ../../nbs/06_retention/04_forecast.ipynb #7167e659
-def fsrs_shaped(
-    s: Snapshots,
-    begin: float = 10.0,  # Days of stability after the first touch
-    growth: float = 2.0,
-) -> np.ndarray:  # Retrievability, 0 to 1
-    "A power law of the time since the last touch, over a stability that each touch before it raised."
-    kept = lambda days, stability: (1 + 19 / 81 * days / stability) ** -0.5
-    starts = np.searchsorted(s.row, np.arange(len(s)))
-    stability = np.full(len(s), float(begin))
-    for k in range(1, int(s.count.max(initial=0)) + 1):
-        on = np.flatnonzero(s.count >= k)
-        gap = s.ages[starts[on] + k - 1] - s.ages[starts[on] + k]
-        now = stability[on]
-        stability[on] = np.minimum(now * (1 + growth * now ** -0.2 * np.expm1(1 - kept(gap, now))), 36_500)
-    return kept(s.last, stability)
-
 # %% ../../nbs/06_retention/04_forecast.ipynb #6d96563e
 HALF_LIVES, EXPONENTS = (14.0, 30.0, 60.0, 120.0, 240.0), (0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 
@@ -78,14 +60,8 @@ MODELS = (
     Model("exponential, 30 days", lambda s, _: np.exp2(-s.last / 30), source="MycelicMemory's recency"),
     Model("exponential, fitted", lambda s, h: np.exp2(-s.last / h), HALF_LIVES, "half-life fitted"),
     Model("power law, fitted", lambda s, d: (1 + s.last) ** -d, EXPONENTS, "Wixted and Ebbesen 1991"),
-    Model("subcog, design 5", lambda s,
-          _: np.clip(0.3 * np.exp2(-np.floor(s.first) / 14) + 0.15 + 0.3 * np.where(
-        s.count > 0, (np.log(np.maximum(s.count, 1)) + 1) / 5, -1e9), 0, 1), source="its document"),
-    Model("subcog, released", lambda s, _: 0.2 * _used(s) + 0.3 * np.exp(-s.last / 30), source="its code"),
     Model("designs' score", lambda s, _: design_score(s), source="design 1, and the default here"),
     Model("designs' score, fitted", design_score, HALF_LIVES, "its half-life fitted"),
-    Model("FSRS-shaped", fsrs_shaped, (3.0, 10.0, 30.0, 100.0), "Ye 2022"),
-    Model("ACT-R, d = .5", lambda s, _: base_level(s, 0.5), source="Anderson and Schooler 1991"),
     Model("ACT-R, fitted", base_level, EXPONENTS, "every touch"),
     Model("ACT-R of three numbers, fitted", base_level_of_three, EXPONENTS, "Petrov 2006; `decay: act-r`"),
 )
