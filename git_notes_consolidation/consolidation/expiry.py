@@ -17,7 +17,7 @@ from .scan import Scanned
 
 # %% auto #0
 __all__ = ['RULE', 'PINNED', 'untouched_since', 'brought_back', 'spoken_for', 'with_what_stands_on_them', 'Due', 'due',
-           'still_due', 'reasons']
+           'still_due', 'reasons', 'without_expired']
 
 # %% ../../nbs/13_consolidation/06_expiry.ipynb #d765bd87
 def untouched_since(
@@ -141,7 +141,7 @@ def reasons(
     return [op_append(x.memory.commit_sha, line(x), run) for x in found.values()]
 
 # %% ../../nbs/13_consolidation/06_expiry.ipynb #6338ca0b
-def _without(s: Scanned, ids: Container[str]) -> Scanned:
+def without_expired(s: Scanned, ids: Container[str]) -> Scanned:
     "The scan with these memories as tombstones."
     rows = [n for n, m in enumerate(s.memories) if m.id not in ids]
     gone = {m.id: replace(m, status="tombstone") for m in s.memories if m.id in ids}

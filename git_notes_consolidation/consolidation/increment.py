@@ -24,7 +24,8 @@ from ..store.reader import Scan
 from ..store.state import fold, probably_replaced, refused, State, with_run, with_state
 from ..store.versions import versions_of
 from .scan import collapse, living_memories
-from .view import made_of, PreviousRun, scored, stand_ins, uncounted, View
+from .view import (
+    made_of, PreviousRun, scored, stand_ins, uncounted, View)
 
 # %% auto #0
 __all__ = ['TORN', 'read_previous_run', 'base_in', 'read_increment', 'base_of', 'with_records', 'patch_of', 'catch_up']
@@ -148,7 +149,7 @@ def with_records(v: View, events: Events, asked: Mapping[str, Any] = {}) -> View
 _LINKS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
 
 
-def _begun(now: State, known: PreviousRun) -> set[str]:
+def _touched(now: State, known: PreviousRun) -> set[str]:
     "The memories of which something is new."
     was = known.state
     def other(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
@@ -161,14 +162,14 @@ def _begun(now: State, known: PreviousRun) -> set[str]:
             *(i for s in told for i in s.source_memory_ids)}
 
 
-def _concerned(v: View, known: PreviousRun) -> tuple[Memory, ...]:
+def _affected(v: View, known: PreviousRun) -> tuple[Memory, ...]:
     "They, and all that their rows depend on, oldest first."
     by_id = {m.id: m for m in v.scan.memories}
     beside = defaultdict[object, set[str]](set)
     for e in v.state.edges.values():
         if e.edge_type in _LINKS: beside[e.source_id].add(e.target_id); beside[e.target_id].add(e.source_id)
     for m in by_id.values(): beside[repeat_key(m)].add(m.id)
-    found, todo = set[str](), _begun(v.state, known)
+    found, todo = set[str](), _touched(v.state, known)
     while todo := (todo - found) & by_id.keys():
         found |= todo
         todo = {j for i in todo for k in (i, repeat_key(by_id[i])) for j in beside[k]}
@@ -184,7 +185,7 @@ def patch_of(
 ) -> store_tables.Patch:
     "What becomes of the tables."
     state, was, new = v.state, known.state, {m.id for m in known.new.memories}
-    there = _concerned(v, known)
+    there = _affected(v, known)
     meta, plain = scored(replace(v, scan=replace(v.scan, memories=there)), settings, now), collapse(
         living_memories(there))
     versions = versions_of(there, meta, state.edges.values())

@@ -37,7 +37,7 @@ def finished(
             "duration_s": round(seconds, 3), "counts": counts}
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #e9c97da6
-def _within(seconds: float, what: str, do: Callable[[], str]) -> str:
+def _with_deadline(seconds: float, what: str, do: Callable[[], str]) -> str:
     "What went wrong, empty if nothing did."
     said = [f"{what} did not answer within {seconds:g} seconds"]
     def work() -> None:
@@ -90,7 +90,7 @@ def _refused(url: str, local_only: bool) -> str:  # Empty: it may be asked
     return f"event_webhook: {parts.hostname} is not told anything: llm_local_only, and it is not local"
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #e59f5147
-class _NoWayOn(urllib.request.HTTPRedirectHandler):
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *args: Any) -> None: return None
 
 
@@ -101,7 +101,7 @@ def _webhook(url: str, event: Mapping[str, Any], local_only: bool, seconds: floa
                                  {"Content-Type": "application/json",
                                   "User-Agent": "git-notes-consolidation"})
     proxies = [urllib.request.ProxyHandler({})] if is_local(url) else []
-    opener = urllib.request.build_opener(_NoWayOn, *proxies)
+    opener = urllib.request.build_opener(_NoRedirects, *proxies)
     def post() -> str:
         try:
             # The deadline below comes first, and says so
@@ -109,7 +109,7 @@ def _webhook(url: str, event: Mapping[str, Any], local_only: bool, seconds: floa
         except urllib.error.HTTPError as e: return (
             f"event_webhook: {host} said {e.code}"
             + (", which is not followed" if 300 <= e.code < 400 else ""))
-    return _within(seconds, f"event_webhook: {host}", post)
+    return _with_deadline(seconds, f"event_webhook: {host}", post)
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #6800a3e1
 def publish(event: Mapping[str, Any], config: SubconsciousnessConfig) -> tuple[str, ...]:

@@ -44,7 +44,7 @@ from ..summaries.extraction import SUMMARIZER
 from .scan import collapse, living_memories, Scanned, Scope
 from .cluster import cluster
 from .pipeline import Desired, desired_state, Progress
-from .expiry import _without, Due, due, still_due
+from .expiry import without_expired, Due, due, still_due
 from .notify import finished, publish, refs_moved
 from git_notes_consolidation.consolidation.plan import (
     _FINAL, allowed, check_blast_radius, Guard, load_plan, make_plan, model_answers, not_current, Plan,
@@ -183,7 +183,7 @@ class ConsolidationService(Looking):
             if client: s = replace(s, model=self._model(client))
             d = desired_state(s, self.progress)
             if expired := still_due(expired, d.transitions, s.state, s.row()):
-                d = desired_state(s := _without(s, expired), self.progress)
+                d = desired_state(s := without_expired(s, expired), self.progress)
             unseen = without_vector(s.memories, map(s.vectors.__getitem__, s.rows().tolist()), s.embedder)
             warnings = [*v.warnings, *unseen, *filter(None, [_too_far(s, d)])]
             plan = make_plan(s, d, v.bases, self.settings, warnings, expired)
@@ -268,7 +268,7 @@ def _at_hand(v: View) -> int:
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #f996f7ec
 @contextmanager
-def _spared(said: list[str]) -> Iterator[None]:
+def _warn_if_cache_fails(said: list[str]) -> Iterator[None]:
     "For what only saves work: that it failed is said, not raised."
     try: yield
     except (sqlite3.DatabaseError, OSError) as e: said.append(
@@ -281,7 +281,7 @@ def _counts(conn: sqlite3.Connection, repo: Repo, events: Events, v: View) -> li
     except sqlite3.DatabaseError: return []
 
 
-def _left(service: ConsolidationService, plan: Plan, v: View) -> dict[str, object]:
+def _for_next_run(service: ConsolidationService, plan: Plan, v: View) -> dict[str, object]:
     "What the next run finds in the cache. What a judge failed at is tried again by a whole run."
     failed = {*plan.result.llm.get("failures", ())} - _FINAL
     sound = not (plan.waiting or plan.result.errors or failed)
@@ -297,7 +297,7 @@ def _persist(service: ConsolidationService, conn: sqlite3.Connection, plan: Plan
     keep: dict[str, object] = {
         "last_run": {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends),
                      "llm": dict(plan.result.llm), "waiting": plan.waiting}}
-    if whole: keep |= _left(service, plan, v)
+    if whole: keep |= _for_next_run(service, plan, v)
     if v.known:
         p = patch_of(v, v.known, service.settings, plan.now, before)
         # Somebody was faster
@@ -331,7 +331,7 @@ def apply_plan(
         asked, before = uncounted(service.repo, conn, v.events), len(v.events.records)
         if (plan.appends or asked) and (events := append(service.repo, make, plan.now, seen=v.events)):
             v = with_records(v, events, asked)
-        with _spared(said): _persist(service, conn, plan, v, whole, before)
+        with _warn_if_cache_fails(said): _persist(service, conn, plan, v, whole, before)
     return replace(plan.result, warnings=(*plan.result.warnings, *said)), v
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #152a9b0b
@@ -368,18 +368,18 @@ def run(
     mode, begin = "full" if full else "incremental", time.perf_counter()
     with span("consolidation.run", mode=mode, dry_run=dry_run, checkpoint_id=checkpoint_id or "") as log:
         if dry_run: return replace(without_program(service).look(now, scope, full)[0].result, dry_run=True)
-        with _measured(mode) as ended, run_lock(service.repo) as refs, _held(
+        with _measure_run(mode) as ended, run_lock(service.repo) as refs, _hold_notes(
             service, now, refs) as (whole, moved):
             notes = {ref: tip for ref, tip in whole.refs.items() if ref.startswith("refs/notes/")}
             result, v = _plan_and_apply(service, now, scope, full, notes)
             moved |= v.events.tips
             ended += [result := replace(result, warnings=(*whole.said, *result.warnings))]
         log.set(memories_processed=result.memories_processed, changed=result.changed)
-    return _told(service, result, time.perf_counter() - begin)
+    return _publish(service, result, time.perf_counter() - begin)
 
 
 @contextmanager
-def _held(service: ConsolidationService, now: datetime | None,
+def _hold_notes(service: ConsolidationService, now: datetime | None,
           refs: Mapping[str, str]) -> Iterator[tuple[Whole, dict[str, str]]]:
     "Our records brought back before a run, and the notes held on to after it, as they are then."
     whole, moved = made_whole(service.repo, now or service.clock(), refs), dict[str, str]()
@@ -388,7 +388,7 @@ def _held(service: ConsolidationService, now: datetime | None,
 
 
 @contextmanager
-def _measured(mode: str) -> Iterator[list[ConsolidationResult]]:
+def _measure_run(mode: str) -> Iterator[list[ConsolidationResult]]:
     "A run in numbers, once its result is in the list."
     begin, ended = time.perf_counter(), list[ConsolidationResult]()
     gauge("consolidation.active_runs", 1)
@@ -409,7 +409,7 @@ def _measured(mode: str) -> Iterator[list[ConsolidationResult]]:
                   retention_score=t.retention_score, reason=t.reason)
 
 
-def _told(service: ConsolidationService, result: ConsolidationResult, seconds: float) -> ConsolidationResult:
+def _publish(service: ConsolidationService, result: ConsolidationResult, seconds: float) -> ConsolidationResult:
     "The result, once whoever is configured has heard of a change; that they could not be told is a warning."
     home = service.repo.common_dir
     name = home.parent.name if home.name == ".git" else home.name.removesuffix(".git")
@@ -426,7 +426,7 @@ def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
     plan, begin, c = load_plan(text), time.perf_counter(), service.settings.config
     check_bases(plan, shared_tips(service.repo))  # A refusal should not even leave a lock file
     asked = {"mode": "plan", "dry_run": False, "checkpoint_id": ""}
-    with span("consolidation.run", **asked), _measured("plan") as ended, run_lock(service.repo):
+    with span("consolidation.run", **asked), _measure_run("plan") as ended, run_lock(service.repo):
         v = view(service.repo)
         check_bases(plan, v.bases)
         memories = living_memories(v.scan.memories)
@@ -434,4 +434,4 @@ def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
         result, _ = apply_plan(service, replace(plan, limit=limit, may_expire=share_of(len(memories), c)), v)
         ended += [result]
         keep(service.repo)
-    return _told(service, result, time.perf_counter() - begin)
+    return _publish(service, result, time.perf_counter() - begin)

@@ -21,7 +21,7 @@ from ..store.locks import run_lock
 from ..store.state import record_value, State
 from .plan import Guard
 from .view import View, view
-from .service import _spared, ConsolidationService, refresh_index
+from .service import _warn_if_cache_fails, ConsolidationService, refresh_index
 
 # %% auto #0
 __all__ = ['NeedsConfirmation', 'made_by', 'dependents', 'undo', 'keep_facts']
@@ -84,13 +84,14 @@ def _undo_targets(v: View, name: str, confirmed: bool) -> list[str]:
     return [target, *more]
 
 # %% ../../nbs/13_consolidation/12_undo.ipynb #979210dd
-def _append(service: ConsolidationService, make: Callable[[View], list[Append]], at: datetime) -> list[Append]:
+def _append(service: ConsolidationService, make: Callable[[View], list[Append]],
+            at: datetime) -> list[Append]:
     "Append what is made of the repository as it is under the lock."
     make(view(service.repo))  # A refusal should not even leave a lock file
     with run_lock(service.repo):
         made = make(view(service.repo))
         append(service.repo, lambda e: made, at)
-        with _spared([]): refresh_index(service, view(service.repo), at)
+        with _warn_if_cache_fails([]): refresh_index(service, view(service.repo), at)
     return made
 
 

@@ -10,8 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 import numpy as np
-from ..retention.forecast import (
-    EXPONENTS, MODELS, TWELVE, Fitted, Model, answered, by_repository, by_time, fit, left_out, measures, sampled)
+from git_notes_consolidation.retention.forecast import (
+    EXPONENTS, MODELS, TWELVE, Fitted, Model, answered, by_repository, by_time, fit, left_out, measures,
+    sampled)
 from ..retention.touches import BadTable, Snapshots, Touches, snapshots, touches_of
 from ..staleness.history import LOG, tip_of
 from ..core.memory import Memory, as_utc
