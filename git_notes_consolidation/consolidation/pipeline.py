@@ -237,7 +237,8 @@ def _neighbourhood(s: Scanned, stands_for: Mapping[str, str], touched: frozenset
     return replace(s, scope=Scope(ids=touched | {i for i, n in current if near[n]}))
 
 
-def _unchanged_summaries(s: Scanned, groups: Iterable[MemoryCluster], touched: frozenset[str]) -> list[MemorySummary]:
+def _unchanged_summaries(s: Scanned, groups: Iterable[MemoryCluster],
+                         touched: frozenset[str]) -> list[MemorySummary]:
     "The summaries of clusters that are as they were."
     told = {frozenset(x.source_memory_ids): x for x in s.state.summaries.values()}
     return [told[ids] for c in groups if (ids := frozenset(c.memory_ids)) in told and ids.isdisjoint(touched)]

@@ -54,7 +54,8 @@ from .increment import (
     base_in, base_of, catch_up, patch_of, read_increment, TORN, with_records)
 
 # %% auto #0
-__all__ = ['ConsolidationService', 'Stale', 'check_bases', 'refresh_index', 'apply_plan', 'without_program', 'run', 'apply_file']
+__all__ = ['ConsolidationService', 'Stale', 'check_bases', 'refresh_index', 'warn_if_cache_fails', 'apply_plan',
+           'without_program', 'run', 'apply_file']
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #d6c34f71
 def _too_far(s: Scanned, d: Desired) -> str:  # Empty: it is not
@@ -268,7 +269,7 @@ def _at_hand(v: View) -> int:
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #f996f7ec
 @contextmanager
-def _warn_if_cache_fails(said: list[str]) -> Iterator[None]:
+def warn_if_cache_fails(said: list[str]) -> Iterator[None]:
     "For what only saves work: that it failed is said, not raised."
     try: yield
     except (sqlite3.DatabaseError, OSError) as e: said.append(
@@ -331,7 +332,7 @@ def apply_plan(
         asked, before = uncounted(service.repo, conn, v.events), len(v.events.records)
         if (plan.appends or asked) and (events := append(service.repo, make, plan.now, seen=v.events)):
             v = with_records(v, events, asked)
-        with _warn_if_cache_fails(said): _persist(service, conn, plan, v, whole, before)
+        with warn_if_cache_fails(said): _persist(service, conn, plan, v, whole, before)
     return replace(plan.result, warnings=(*plan.result.warnings, *said)), v
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #152a9b0b
@@ -409,7 +410,8 @@ def _measure_run(mode: str) -> Iterator[list[ConsolidationResult]]:
                   retention_score=t.retention_score, reason=t.reason)
 
 
-def _publish(service: ConsolidationService, result: ConsolidationResult, seconds: float) -> ConsolidationResult:
+def _publish(service: ConsolidationService, result: ConsolidationResult,
+             seconds: float) -> ConsolidationResult:
     "The result, once whoever is configured has heard of a change; that they could not be told is a warning."
     home = service.repo.common_dir
     name = home.parent.name if home.name == ".git" else home.name.removesuffix(".git")

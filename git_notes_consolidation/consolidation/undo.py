@@ -21,7 +21,8 @@ from ..store.locks import run_lock
 from ..store.state import record_value, State
 from .plan import Guard
 from .view import View, view
-from .service import _warn_if_cache_fails, ConsolidationService, refresh_index
+from .service import (
+    warn_if_cache_fails, ConsolidationService, refresh_index)
 
 # %% auto #0
 __all__ = ['NeedsConfirmation', 'made_by', 'dependents', 'undo', 'keep_facts']
@@ -91,7 +92,7 @@ def _append(service: ConsolidationService, make: Callable[[View], list[Append]],
     with run_lock(service.repo):
         made = make(view(service.repo))
         append(service.repo, lambda e: made, at)
-        with _warn_if_cache_fails([]): refresh_index(service, view(service.repo), at)
+        with warn_if_cache_fails([]): refresh_index(service, view(service.repo), at)
     return made
 
 
