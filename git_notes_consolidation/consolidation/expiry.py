@@ -11,13 +11,13 @@ from typing import NamedTuple
 from ..core.settings import SubconsciousnessConfig
 from ..core.models import EdgeType, MemoryTier, TierTransition
 from ..core.memory import Memory, as_utc
-from ..store.events import Append, Events, op_append, set_append
+from ..store.events import Append, Events, op_append
 from ..store.state import State, stood_for
 from .scan import Scanned
 
 # %% auto #0
 __all__ = ['RULE', 'PINNED', 'untouched_since', 'brought_back', 'spoken_for', 'with_what_stands_on_them', 'Due', 'due',
-           'still_due', 'tombstones', 'reasons']
+           'still_due', 'reasons', 'without_expired']
 
 # %% ../../nbs/13_consolidation/06_expiry.ipynb #d765bd87
 def untouched_since(
@@ -124,11 +124,6 @@ def still_due(
     return {i: x for i, x in found.items() if i in out}
 
 # %% ../../nbs/13_consolidation/06_expiry.ipynb #493bcfda
-def tombstones(found: Mapping[str, Due]) -> list[Append]:
-    "The memories' new status, before the run has a name."
-    return [set_append(x.memory, "status", "tombstone", "") for x in found.values()]
-
-
 def reasons(
     found: Mapping[str, Due],
     run: str,
@@ -146,7 +141,7 @@ def reasons(
     return [op_append(x.memory.commit_sha, line(x), run) for x in found.values()]
 
 # %% ../../nbs/13_consolidation/06_expiry.ipynb #6338ca0b
-def _without(s: Scanned, ids: Container[str]) -> Scanned:
+def without_expired(s: Scanned, ids: Container[str]) -> Scanned:
     "The scan with these memories as tombstones."
     rows = [n for n, m in enumerate(s.memories) if m.id not in ids]
     gone = {m.id: replace(m, status="tombstone") for m in s.memories if m.id in ids}

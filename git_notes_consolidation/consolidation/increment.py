@@ -12,28 +12,26 @@ from datetime import datetime
 from typing import Any
 from ..core.loading import Settings
 from ..core.memory import Memory, as_utc, repeat_key
-from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
+from ..core.models import EdgeType, MemoryEdge, MemorySummary
 from ..observability.logs import LOG
-from ..retention.score import retention_scores
 from ..store import cache as store_cache, tables as store_tables
-from ..store.accesses import with_unflushed
+from ..store.accesses import access_counts, with_unflushed
 from ..store.changes import Additions, additions_since, records_since, sealed
 from ..store.events import Events, our_tips
 from ..store.git import Repo
-from ..store.metadata import metadata_of
 from ..store.oplog import operations_of
 from ..store.reader import Scan
 from ..store.state import fold, probably_replaced, refused, State, with_run, with_state
 from ..store.versions import versions_of
 from .scan import collapse, living_memories
-from .view import made_of, PreviousRun, stand_ins, uncounted, View
+from .view import (
+    made_of, PreviousRun, scored, stand_ins, uncounted, View)
 
 # %% auto #0
 __all__ = ['TORN', 'read_previous_run', 'base_in', 'read_increment', 'base_of', 'with_records', 'patch_of', 'catch_up']
 
 # %% ../../nbs/13_consolidation/10_increment.ipynb #82fb9e84
-_NOW = """SELECT id, tier, activation_count, last_accessed, stands_in, supersession_chain_id, \
-merge_source_ids, holds_from, holds_until FROM memories
+_NOW = """SELECT id, tier, activation_count, last_accessed, supersession_chain_id FROM memories
     WHERE status = 'tombstone' OR repeats = id OR duplicate_of IS NULL"""
 _EDGES = """SELECT source_id, target_id, edge_type, weight, reason, created_at, consolidation_run_id, kind, \
 code, span, judged_by FROM mem_edges
@@ -70,15 +68,14 @@ def read_previous_run(
     state, memories = _state(conn, base, rows), tuple(
         store_tables.stored_memories(conn, [r[0] for r in rows]).values())
     if state is None or len(memories) != len(rows): return None
-    return PreviousRun(base, memories, state, {r[0]: r[4] for r in rows},
-                       {r[0]: tuple(r[5:9]) for r in rows}, new)
+    return PreviousRun(base, memories, state, {r[0]: r[4] for r in rows}, new)
 
 # %% ../../nbs/13_consolidation/10_increment.ipynb #3aa00382
 def base_in(repo: Repo, conn: sqlite3.Connection) -> Mapping[str, Any] | None:
     "The last run's base, if the tables are of it."
     base = store_cache.recalled(conn, "base")
     if not isinstance(base, dict) or not base or base["seal"] != sealed(repo): return None
-    return base if store_cache.recalled(conn, "tables") == made_of({**base["tips"], **base["ours"]}) else None
+    return base if store_cache.recalled(conn, "tables") == base["tables"] else None
 
 
 def _later(known: PreviousRun) -> bool:
@@ -87,17 +84,6 @@ def _later(known: PreviousRun) -> bool:
     return all(m.id not in there and m.status != "tombstone"
                and min(m.timestamp, m.event_time).isoformat() > known.base["newest"]
                for m in known.new.memories)
-
-# %% ../../nbs/13_consolidation/10_increment.ipynb #5114dd1b
-def _accesses(base: Mapping[str, Any]) -> tuple[tuple[str, str, dict[str, Any]], ...]:
-    "The counters that git holds, as records."
-    return tuple(("meta", "", {"kind": "access", "id": "", "seq": 0, "clone": clone, "memory": i, "count": n})
-                 for clone, i, n in base["counts"])
-
-
-def _copies_among(conn: sqlite3.Connection, ids: Collection[str]) -> bool:
-    return bool(conn.execute("SELECT 1 FROM memories WHERE id IN (SELECT value FROM json_each(?))",
-                             (json.dumps([*ids]),)).fetchone())
 
 # %% ../../nbs/13_consolidation/10_increment.ipynb #088d37a3
 def read_increment(
@@ -110,11 +96,14 @@ def read_increment(
     if ((new := additions_since(repo, base["tips"], refs=refs)) is None
         or (known := read_previous_run(conn, base, new)) is None or not _later(known)):
         return None
+    access = {"kind": "access", "id": "", "seq": 0}
+    counts = tuple(("meta", "", access | {"clone": clone, "memory": i, "count": k})
+                   for clone, i, k in base["counts"])
     v = View(Scan((*known.memories, *new.memories), new.problems, new.tips),
-             Events(_accesses(base), (), base["ours"], base["seq"]), known.state, known,
+             Events(counts, (), base["ours"], base["seq"]), known.state, known,
              frozenset([*base["fresh"], *(m.id for m in new.memories)]))
-    asked = uncounted(repo, conn, v.events)
-    return None if _copies_among(conn, {*asked} - {m.id for m in known.memories}) else v
+    copies = uncounted(repo, conn, v.events).keys() - {m.id for m in known.memories}
+    return None if store_tables.stored_memories(conn, copies) else v
 
 # %% ../../nbs/13_consolidation/10_increment.ipynb #dc6deeef
 def base_of(
@@ -123,11 +112,9 @@ def base_of(
 ) -> dict[str, Any]:  # Empty where the next run has to look at everything
     "What a run leaves for the next one."
     state, there = v.state, living_memories(v.scan.memories)
-    ids, counts = {m.id for m in v.scan.memories}, dict[tuple[str, str], int]()
-    for _, _, r in v.events.records:
-        if r["kind"] == "access" and type(n := r.get("count")) is int:
-            of = str(r.get("clone")), str(r.get("memory"))
-            counts[of] = max(n, counts.get(of, 0))
+    ids = {m.id for m in v.scan.memories}
+    clones = sorted({str(r.get("clone")) for _, _, r in v.events.records if r["kind"] == "access"})
+    counts = [[clone, i, k] for clone in clones for i, k in access_counts(v.events, clone).items()]
     named = {*state.tiers, *state.fields, *state.withdrawn,
              *(i for i in state.accesses if not i.startswith("sum_")),
              *(i for e in state.edges.values() for i in (e.source_id, e.target_id)),
@@ -138,13 +125,13 @@ def base_of(
     beside = len(counts) + len(state.reviews) + len(state.answers) + len(state.rejected) + len(v.warnings)
     if odd or not named <= ids or beside > most: return {}
     last, newest = (v.known.base["last"], v.known.base["newest"]) if v.known else ("", "")
-    return {"tips": dict(v.scan.tips), "seen": [dict(v.scan.tips), dict(v.events.tips)], "fresh": [],
+    return {"tables": made_of(v.bases), "tips": dict(v.scan.tips), "run_tips": v.bases, "fresh": [],
             "ours": dict(v.events.tips), "seq": v.events.seq, "living": len(there) + v.apart,
             "last": there[-1].commit_sha if there and (not v.known or v.known.new.memories) else last,
             "newest": max([newest, *(max(m.timestamp, m.event_time).isoformat() for m in there)]),
             "reviews": dict(state.reviews), "answers": dict(state.answers),
             "rejected": sorted(state.rejected),
-            "counts": [[*k, n] for k, n in counts.items()], "warnings": [*v.warnings]}
+            "counts": counts, "warnings": [*v.warnings]}
 
 # %% ../../nbs/13_consolidation/10_increment.ipynb #ca978ff2
 def with_records(v: View, events: Events, asked: Mapping[str, Any] = {}) -> View:
@@ -162,46 +149,33 @@ def with_records(v: View, events: Events, asked: Mapping[str, Any] = {}) -> View
 _LINKS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
 
 
-def _begun(now: State, known: PreviousRun) -> set[str]:
+def _touched(now: State, known: PreviousRun) -> set[str]:
     "The memories of which something is new."
     was = known.state
-    def other(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[Any]:
-        return [x for i, x in mine.items() if theirs.get(i) is not x]
-    told = [*other(now.summaries, was.summaries), *other(was.summaries, now.summaries)]
-    moved = {i for theirs, mine in ((was.tiers, now.tiers), (was.accesses, now.accesses))
-             for i, x in mine.items() if theirs.get(i) is not x}
-    linked = {i for e in other(now.edges, was.edges) for i in (e.source_id, e.target_id)}
-    sources = {i for s in told for i in s.source_memory_ids}
-    return {m.id for m in known.new.memories} | moved | linked | sources
+    def other(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
+        return [i for i, x in mine.items() if theirs.get(i) is not x]
+    edges = [now.edges[i] for i in other(now.edges, was.edges)]
+    told = [s[i] for s, t in ((now.summaries, was.summaries), (was.summaries, now.summaries))
+            for i in other(s, t)]
+    return {*(m.id for m in known.new.memories), *other(now.tiers, was.tiers),
+            *other(now.accesses, was.accesses), *(i for e in edges for i in (e.source_id, e.target_id)),
+            *(i for s in told for i in s.source_memory_ids)}
 
 
-def _concerned(v: View, known: PreviousRun) -> list[Memory]:
+def _affected(v: View, known: PreviousRun) -> tuple[Memory, ...]:
     "They, and all that their rows depend on, oldest first."
     by_id = {m.id: m for m in v.scan.memories}
     beside = defaultdict[object, set[str]](set)
     for e in v.state.edges.values():
         if e.edge_type in _LINKS: beside[e.source_id].add(e.target_id); beside[e.target_id].add(e.source_id)
     for m in by_id.values(): beside[repeat_key(m)].add(m.id)
-    found, todo = set[str](), _begun(v.state, known)
+    found, todo = set[str](), _touched(v.state, known)
     while todo := (todo - found) & by_id.keys():
         found |= todo
         todo = {j for i in todo for k in (i, repeat_key(by_id[i])) for j in beside[k]}
-    return sorted((by_id[i] for i in found), key=lambda m: (m.timestamp, m.id))
+    return tuple(sorted((by_id[i] for i in found), key=lambda m: (m.timestamp, m.id)))
 
 # %% ../../nbs/13_consolidation/10_increment.ipynb #71511b35
-def _shown(state: State, known: PreviousRun, there: Sequence[Memory],
-           meta: Mapping[str, MemoryMetadata]) -> store_tables.Patch:
-    "What is shown for whom, and the chains, where that is new."
-    shown, plain = {m.id: m.id for m in there} | stand_ins(there, meta), collapse(living_memories(there))
-    versions = {i: x.row() for i, x in versions_of(there, meta, state.edges.values()).items()}
-    return store_tables.Patch(
-        stands_in={i: j for i, j in shown.items() if known.shown.get(i) != j},
-        repeats={m.id: plain[m.id] for m in known.new.memories},
-        versions={i: x for i, x in versions.items() if known.versions.get(i) != x},
-        chains={str(w[0]): str(x[0]) for i, x in versions.items()
-                if (w := known.versions.get(i, x))[0] != x[0]})
-
-
 def patch_of(
     v: View,  # As it is now
     known: PreviousRun,
@@ -211,24 +185,28 @@ def patch_of(
 ) -> store_tables.Patch:
     "What becomes of the tables."
     state, was, new = v.state, known.state, {m.id for m in known.new.memories}
-    there = _concerned(v, known)
-    meta, past = (metadata_of((m for m in there if s is state or m.id not in new), s.edges.values(),
-                              s.summaries.values(), s) for s in (state, was))
-    touched = [m for m in there if m.id in new or meta[m.id] != past[m.id]]
-    told = {m.id: replace(meta[m.id], retention=r) for m,
-            r in zip(touched, retention_scores(touched, meta, settings.config.retention, now))}
+    there = _affected(v, known)
+    meta, plain = scored(replace(v, scan=replace(v.scan, memories=there)), settings, now), collapse(
+        living_memories(there))
+    versions = versions_of(there, meta, state.edges.values())
     ops = operations_of(replace(v.events, records=v.events.records[before:]), state,
                         {m.id: m.event_time for m in there}, was.edges.values())
     asked = {"probably_replaced": probably_replaced(state), "refused": sorted(refused(state))}
-    return replace(_shown(state, known, there, meta), memories=[(m, told[m.id]) for m in known.new.memories],
-                   changed={i: d for i, d in told.items() if i not in new},
-                   edges=[e for i, e in state.edges.items() if was.edges.get(i) != e],
-                   summaries=[s for i, s in state.summaries.items() if was.summaries.get(i) != s],
-                   retired=was.summaries.keys() - state.summaries.keys(),
-                   runs=[r for i, r in state.runs.items() if i not in was.runs],
-                   operations=[op.row() for op in ops], grown=known.new.grown,
-                   keep=(asked if (state.reviews, refused(state)) != (was.reviews, refused(was)) else {})
-                   | {"tables": made_of(v.bases)})
+    return store_tables.Patch(
+        memories=[(m, meta[m.id]) for m in known.new.memories],
+        changed={i: d for i, d in meta.items() if i not in new},
+        stands_in={m.id: m.id for m in there} | stand_ins(there, meta),
+        repeats={m.id: plain[m.id] for m in known.new.memories},
+        versions={i: x.row() for i, x in versions.items()},
+        chains={was_in: x.chain_id for i, x in versions.items()
+                if (was_in := known.chains.get(i, x.chain_id)) != x.chain_id},
+        edges=[e for i, e in state.edges.items() if was.edges.get(i) != e],
+        summaries=[s for i, s in state.summaries.items() if was.summaries.get(i) != s],
+        retired=was.summaries.keys() - state.summaries.keys(),
+        runs=[r for i, r in state.runs.items() if i not in was.runs],
+        operations=[op.row() for op in ops], grown=known.new.grown,
+        keep=(asked if (state.reviews, refused(state)) != (was.reviews, refused(was)) else {})
+        | {"tables": made_of(v.bases)})
 
 # %% ../../nbs/13_consolidation/10_increment.ipynb #d1f488a7
 def _no_more(
@@ -238,21 +216,16 @@ def _no_more(
 ) -> bool:
     "Do they say no more than that these memories were written, and what was near them?"
     runs = {(r["id"], r["seq"]) for _, _, r in records if r["kind"] == "run"}
-    def plain(store: str, r: Mapping[str, Any]) -> bool:
-        if r["seq"] <= seq or not r.get("live", True): return False
-        if r["kind"] == "run": return store == "runs"
-        if r["kind"] == "review": return r.get("source") in ids and (r.get("run"), r["seq"]) in runs
-        if r["kind"] == "op":
-            about = r.get("operation") == "ADD" and r.get("touched") is not True and r.get("target") in ids
-        else:
-            about = (r.get("subject") if r["kind"] == "wrote" else r.get("source") if _beside(r)
-                     else None) in ids
-        return about and (r.get("run"), r["seq"]) in runs
-    return all(plain(store, r) for store, _, r in records)
-
-
-def _beside(r: Mapping[str, Any]) -> bool:
-    return r["kind"] == "edge" and r.get("type") == EdgeType.RELATED_TO.value
+    def about(r: Mapping[str, Any]) -> object:
+        kind = r["kind"]
+        if kind == "op":
+            return r.get("target") if r.get("operation") == "ADD" and r.get("touched") is not True else None
+        if kind == "wrote": return r.get("subject")
+        related = kind == "edge" and r.get("type") == EdgeType.RELATED_TO.value
+        return r.get("source") if kind == "review" or related else None
+    return all(r["seq"] > seq and r.get("live", True)
+               and (store == "runs" if r["kind"] == "run"
+                    else about(r) in ids and (r.get("run"), r["seq"]) in runs) for store, _, r in records)
 
 # %% ../../nbs/13_consolidation/10_increment.ipynb #5ea0c2e2
 TORN = (sqlite3.DatabaseError, ValueError, KeyError, TypeError)  # What a cache that is damaged raises
@@ -278,6 +251,5 @@ def catch_up(
         if not after: return False
         p = patch_of(v, known, settings, now, len(base["counts"]))
     except TORN as e: LOG.debug("the cache is not built on: %s", e); return False
-    kept = {k: base[k] for k in ("seen", "seal", "whole")} | {"fresh": fresh}
-    return store_tables.patch(conn, replace(p, keep={**p.keep, "base": after | kept}),
-                              upon=made_of({**base["tips"], **base["ours"]}))
+    kept = {k: base[k] for k in ("run_tips", "seal", "whole")} | {"fresh": fresh}
+    return store_tables.patch(conn, replace(p, keep={**p.keep, "base": after | kept}), upon=base["tables"])

@@ -17,7 +17,7 @@ from ..store.state import State
 from ..llm.providers import is_local
 
 # %% auto #0
-__all__ = ['LISTENERS', 'finished', 'publish', 'refs_moved']
+__all__ = ['finished', 'publish', 'refs_moved']
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #c0fd0064
 def finished(
@@ -37,7 +37,7 @@ def finished(
             "duration_s": round(seconds, 3), "counts": counts}
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #e9c97da6
-def _within(seconds: float, what: str, do: Callable[[], str]) -> str:
+def _with_deadline(seconds: float, what: str, do: Callable[[], str]) -> str:
     "What went wrong, empty if nothing did."
     said = [f"{what} did not answer within {seconds:g} seconds"]
     def work() -> None:
@@ -90,7 +90,7 @@ def _refused(url: str, local_only: bool) -> str:  # Empty: it may be asked
     return f"event_webhook: {parts.hostname} is not told anything: llm_local_only, and it is not local"
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #e59f5147
-class _NoWayOn(urllib.request.HTTPRedirectHandler):
+class _NoRedirects(urllib.request.HTTPRedirectHandler):
     def redirect_request(self, *args: Any) -> None: return None
 
 
@@ -101,7 +101,7 @@ def _webhook(url: str, event: Mapping[str, Any], local_only: bool, seconds: floa
                                  {"Content-Type": "application/json",
                                   "User-Agent": "git-notes-consolidation"})
     proxies = [urllib.request.ProxyHandler({})] if is_local(url) else []
-    opener = urllib.request.build_opener(_NoWayOn, *proxies)
+    opener = urllib.request.build_opener(_NoRedirects, *proxies)
     def post() -> str:
         try:
             # The deadline below comes first, and says so
@@ -109,9 +109,7 @@ def _webhook(url: str, event: Mapping[str, Any], local_only: bool, seconds: floa
         except urllib.error.HTTPError as e: return (
             f"event_webhook: {host} said {e.code}"
             + (", which is not followed" if 300 <= e.code < 400 else ""))
-        except urllib.error.URLError as e: return (
-            f"event_webhook: {host}: {' '.join(str(e.reason).split())[:200]}")
-    return _within(seconds, f"event_webhook: {host}", post)
+    return _with_deadline(seconds, f"event_webhook: {host}", post)
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #6800a3e1
 def publish(event: Mapping[str, Any], config: SubconsciousnessConfig) -> tuple[str, ...]:
@@ -122,7 +120,7 @@ def publish(event: Mapping[str, Any], config: SubconsciousnessConfig) -> tuple[s
     return tuple(f"event: {s}" for s in said if s)
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #31cb48b9
-LISTENERS = ["git_notes_consolidation.session.prepared"]  # Modules whose `refs_moved` is called
+_LISTENER = "git_notes_consolidation.session.prepared"  # The module whose `refs_moved` is called
 
 def refs_moved(
     repo: Repo,
@@ -130,5 +128,5 @@ def refs_moved(
     memories: Iterable[Memory],  # All
     known: Mapping[str, str],  # The refs that both were read from
 ) -> None:
-    "Tell the package's own listeners that the refs have moved, or may have."
-    for name in LISTENERS: import_module(name).refs_moved(repo, state, memories, known)
+    "Tell the chapter on sessions that the refs have moved, or may have."
+    import_module(_LISTENER).refs_moved(repo, state, memories, known)

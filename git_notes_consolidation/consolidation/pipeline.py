@@ -107,24 +107,22 @@ def _one_each(
     edges: Iterable[MemoryEdge],  # That hold
 ) -> tuple[tuple[MemoryEdge, ...], frozenset[str]]:  # What is asked now, and the open questions that are over
     "The likeliest question of each newer memory."
-    gone = not_current(s.memories, edges)
+    gone, when = not_current(s.memories, edges), {m.id: m.event_time for m in s.memories}
     def answered(e: MemoryEdge) -> bool:
         return any(replace(e, edge_type=t, kind=None).id in s.state.verdicts for t in _ANSWERS)
     mine = {e.id: e for e in asked if e.code != LIKELY or not answered(e)}
+    likely = {i: (e.weight, e.source_id, e.target_id) for i, e in mine.items() if e.code == LIKELY}
     open_ = {i: (float(r.get("weight", 0.0)), str(r.get("source")), str(r.get("target")))
              for i, r in s.state.reviews.items() if r.get("code") == LIKELY and i not in mine}
-    when = {m.id: m.event_time for m in s.memories}
-    anew = {e.source_id for e in mine.values() if e.code == LIKELY}
+    anew = {source for _, source, _ in likely.values()}
     # What was forgotten is not asked about
-    every = ({i: x for i, x in open_.items() if x[2] in when and x[1] not in anew}
-             | {i: (e.weight, e.source_id, e.target_id) for i, e in mine.items() if e.code == LIKELY})
+    every = {i: x for i, x in open_.items() if x[2] in when and x[1] not in anew} | likely
     def rank(i: str) -> tuple[float, datetime, str]:  # Of equals about the latest
         weight, _, target = every[i]
         return weight, when[target], target
     best = {every[i][1]: i for i in sorted(every, key=rank)}
     kept = {i for i in best.values() if every[i][2] not in gone}
-    return (tuple(e for i, e in mine.items() if i in kept or e.code != LIKELY),
-            frozenset(open_.keys() - kept))
+    return tuple(e for i, e in mine.items() if i in kept or i not in likely), frozenset(open_.keys() - kept)
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #7c9956b8
 def _review(
@@ -180,7 +178,7 @@ def current_summaries(
     return [x for x in s.state.summaries.values() if x.id not in mine and not over(x)]
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #b4d54dd7
-def _beside(s: Scanned, related: Related, groups: Sequence[MemoryCluster],
+def _other_edges(s: Scanned, related: Related, groups: Sequence[MemoryCluster],
             edges: Sequence[MemoryEdge]) -> list[MemoryEdge]:
     "New edges that replace nothing."
     new = linked(s, groups, edges)
@@ -229,7 +227,7 @@ def _newly_replaced(s: Scanned, edges: Iterable[MemoryEdge]) -> frozenset[str]:
     return frozenset(i for i, *_ in replaced(s.state.edges.values()) ^ replaced(edges))
 
 
-def _around(s: Scanned, stands_for: Mapping[str, str], touched: frozenset[str]) -> Scanned:
+def _neighbourhood(s: Scanned, stands_for: Mapping[str, str], touched: frozenset[str]) -> Scanned:
     "With a scope of the memories whose clusters and summaries may change."
     current = [(m.id, n) for m, n in zip(s.memories, s.rows().tolist()) if stands_for[m.id] == m.id]
     level = s.config.consolidation_threshold or s.embedder.cluster_threshold
@@ -239,13 +237,14 @@ def _around(s: Scanned, stands_for: Mapping[str, str], touched: frozenset[str]) 
     return replace(s, scope=Scope(ids=touched | {i for i, n in current if near[n]}))
 
 
-def _told_before(s: Scanned, groups: Iterable[MemoryCluster], touched: frozenset[str]) -> list[MemorySummary]:
+def _unchanged_summaries(s: Scanned, groups: Iterable[MemoryCluster],
+                         touched: frozenset[str]) -> list[MemorySummary]:
     "The summaries of clusters that are as they were."
     told = {frozenset(x.source_memory_ids): x for x in s.state.summaries.values()}
     return [told[ids] for c in groups if (ids := frozenset(c.memory_ids)) in told and ids.isdisjoint(touched)]
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #514bc2ad
-def _looked_at_anew(s: Scanned, sources: object, as_before: Iterable[MemorySummary]) -> bool:
+def _was_looked_at(s: Scanned, sources: object, as_before: Iterable[MemorySummary]) -> bool:
     "Are these the sources of a summary, all of them looked at, and not those of one that stays?"
     if not isinstance(sources, (list, tuple)) or not sources: return False
     asked = {*map(str, sources)}
@@ -267,13 +266,13 @@ def desired_state(s: Scanned, progress: Progress = lambda phase: None) -> Desire
     touched, near = frozenset[str](), new
     if fresh:
         touched = fresh | _newly_replaced(s, edges)
-        near = _around(s, related.stands_for, touched)
+        near = _neighbourhood(s, related.stands_for, touched)
     summarizes = c.consolidation_enabled and s.scope.does("summarize") and looks
     groups, kept = cluster(near, related.stands_for) if summarizes else ([], None)
     if looks:
-        edges += _beside(new, related, groups, [*edges, *undone.values()])
+        edges += _other_edges(new, related, groups, [*edges, *undone.values()])
     progress(ConsolidationPhase.SUMMARIZE)
-    as_before = [] if fresh is None else _told_before(s, groups, touched)
+    as_before = [] if fresh is None else _unchanged_summaries(s, groups, touched)
     stay = {frozenset(x.source_memory_ids) for x in as_before}
     due = [g for g in groups if frozenset(g.memory_ids) not in stay]
     everything, members = (*s.memories, *s.buried.values()), {i for g in due for i in g.memory_ids}
@@ -296,7 +295,7 @@ def desired_state(s: Scanned, progress: Progress = lambda phase: None) -> Desire
               if i not in s.state.verdicts}
     closed = _closed(s, review) if s.scope == Scope() and looks else ()
     if fresh:
-        closed = tuple(i for i in closed if i in s.state.edges or i in over or _looked_at_anew(
+        closed = tuple(i for i in closed if i in s.state.edges or i in over or _was_looked_at(
             near, s.state.reviews[i].get("sources"), as_before))
     return Desired(tuple(edges), tuple(told), tuple(moves), distinct, len(groups), (*related.failed, *failed),
                    review, closed, len(wait), kept)

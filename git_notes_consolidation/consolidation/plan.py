@@ -5,7 +5,6 @@
 # %% ../../nbs/13_consolidation/08_plan.ipynb #08f2d231
 from __future__ import annotations
 import json, re
-from collections import Counter
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -19,12 +18,12 @@ from ..core.loading import Settings
 from ..similarity.updates import NearPairs
 from ..store.git import RepoError
 from ..store.events import (
-    Append, edge_append, encode, REFS, review_append, summary_append, tier_append)
+    Append, edge_append, encode, REFS, review_append, set_append, summary_append, tier_append)
 from ..store.state import State
 from .scan import Scanned
 from git_notes_consolidation.consolidation.pipeline import (
     allowed, Desired, not_current, share_of)
-from .expiry import Due, reasons, RULE, tombstones
+from .expiry import Due, reasons, RULE
 
 if TYPE_CHECKING:
     from git_notes_consolidation.llm.batch import Heard
@@ -71,10 +70,6 @@ def _planned(store: Any, obj: Any, rec: Any) -> Append:
     encode(rec)  # What could not be written is refused now
     return Append(store, obj, rec)
 
-# %% ../../nbs/13_consolidation/08_plan.ipynb #4b75f7df
-def _move(r: Mapping[str, Any]) -> TierTransition:
-    return TierTransition(r["memory"], MemoryTier(r["from"]), MemoryTier(r["tier"]), r["reason"], r["score"])
-
 # %% ../../nbs/13_consolidation/08_plan.ipynb #3f31f7ff
 _COUNTS = ("memories_processed", "memories_distinct", "clusters_found", "summaries_created",
            "supersessions_detected", "duplicates_found", "edges_removed",
@@ -86,7 +81,8 @@ def load_plan(text: str) -> Plan:
     try:
         d = json.loads(text)
         appends = tuple(_planned(*row) for row in d["records"])
-        moves = tuple(_move(a.record) for a in appends if a.record["kind"] == "tier")
+        moves = tuple(TierTransition(r["memory"], MemoryTier(r["from"]), MemoryTier(r["tier"]), r["reason"],
+                                     r["score"]) for r in (a.record for a in appends) if r["kind"] == "tier")
         phase, at = ConsolidationPhase(d["result"]["phase"]), as_utc(d["now"])
         kept = ({k: d["result"][k] for k in _COUNTS}
                 | {"memories_expired": d["result"].get("memories_expired", 0)})
@@ -166,27 +162,17 @@ def _newest(s: Scanned) -> str:
 # %% ../../nbs/13_consolidation/08_plan.ipynb #de3eca64
 def _result(run: str, s: Scanned, d: Desired, changes: Sequence[Append],
             warnings: Sequence[str]) -> ConsolidationResult:
-    n = Counter((a.record["kind"], a.record.get("type"), a.record.get("live", True)) for a in changes)
+    rows = [(a.record["kind"], a.record.get("type"), a.record.get("live", True)) for a in changes]
+    def many(kind: str, live: bool = True) -> int: return sum((k, on) == (kind, live) for k, _, on in rows)
+    replaced, repeated = rows.count(("edge", "supersedes", True)), rows.count(("edge", "duplicate_of", True))
     return ConsolidationResult(
         run, s.now, s.now, ConsolidationPhase.COMPLETED, memories_processed=len(s.memories) + s.apart,
         memories_distinct=d.distinct, clusters_found=d.clusters,
-        summaries_created=n["summary", None, True], summaries_retired=n["summary", None, False],
-        supersessions_detected=n["edge", "supersedes", True],
-        duplicates_found=n["edge", "duplicate_of", True],
-        relations_found=sum(v for (kind, type_, live),
-                            v in n.items() if kind == "edge" and live
-                            and type_ not in ("supersedes", "duplicate_of")),
-        edges_removed=sum(v for (kind, _, live), v in n.items() if kind == "edge" and not live),
-        review_items=sum(v for (kind, _, _), v in n.items() if kind == "review"),
-        tier_transitions=d.transitions,
+        summaries_created=many("summary"), summaries_retired=many("summary", False),
+        supersessions_detected=replaced, duplicates_found=repeated,
+        relations_found=many("edge") - replaced - repeated, edges_removed=many("edge", False),
+        review_items=many("review") + many("review", False), tier_transitions=d.transitions,
         errors=tuple(str(f) for f in d.failed), warnings=tuple(warnings))
-
-# %% ../../nbs/13_consolidation/08_plan.ipynb #b5cf4a12
-def _hidden(s: Scanned, d: Desired) -> tuple[int, int]:
-    "Current memories that would be superseded, and how many may be."
-    past = not_current(s.memories, s.state.edges.values())
-    hides = {e.target_id for e in d.edges if e.edge_type == EdgeType.SUPERSEDES} - past
-    return len(hides), allowed(s.memories, past, s.config)
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #aaaf2afe
 def make_plan(
@@ -198,7 +184,10 @@ def make_plan(
     expired: Mapping[str, Due] = {},  # What is not among the memories any more, because its time is over
 ) -> Plan:
     "The records that turn what holds into what should."
-    changes, (hides, limit) = [*_changes(s, d), *tombstones(expired)], _hidden(s, d)
+    gone = [set_append(x.memory, "status", "tombstone", "") for x in expired.values()]
+    changes, past = [*_changes(s, d), *gone], not_current(s.memories, s.state.edges.values())
+    hides = {e.target_id for e in d.edges if e.edge_type == EdgeType.SUPERSEDES} - past
+    limit = allowed(s.memories, past, s.config)
     if d.waiting:
         warnings = [*warnings, f"{d.waiting} replacement{'s wait' if d.waiting > 1 else ' waits'} for the "
                                f"next run, asked about until then: one run may supersede "
@@ -212,7 +201,7 @@ def make_plan(
         log = {"kind": "run", "id": run, "at": s.now.isoformat(), "config": settings.id, "counts": counts}
         changes = ([replace(a, record=dict(a.record) | {"run": run}) for a in changes]
                    + reasons(expired, run, s.now) + [Append("runs", _newest(s), log)])
-    return Plan(s.now, bases, settings.id, tuple(changes), result, hides, limit,
+    return Plan(s.now, bases, settings.id, tuple(changes), result, len(hides), limit,
                 share_of(len(s.memories) + s.apart + len(expired), s.config), d.waiting, near=d.near)
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #a86d5dc5

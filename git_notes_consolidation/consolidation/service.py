@@ -26,12 +26,10 @@ from ..similarity.lexical import LexicalEmbedder
 from ..similarity.plugin_vectors import without_vector
 from ..similarity.updates import NearPairs
 from ..store.git import MEM, missing_memories, open_repo, Repo, RepoError
-from ..store.events import Append, Events, every_tip, shared_tips
+from ..store.events import Append, Events, every_tip, REFS, shared_tips
 from ..store.writer import append
 from ..store.locks import clone_id, run_lock
 from ..store.loss import hold_on, keep, made_whole, Whole
-from ..store.state import State
-from ..store.reader import Scan
 from ..store.accesses import (
     access_counts, flush, forget, unflushed, with_unflushed)
 from ..store.changes import LastRun, remember_run, seal
@@ -46,17 +44,18 @@ from ..summaries.extraction import SUMMARIZER
 from .scan import collapse, living_memories, Scanned, Scope
 from .cluster import cluster
 from .pipeline import Desired, desired_state, Progress
-from .expiry import _without, Due, due, still_due
+from .expiry import without_expired, Due, due, still_due
 from .notify import finished, publish, refs_moved
 from git_notes_consolidation.consolidation.plan import (
     _FINAL, allowed, check_blast_radius, Guard, load_plan, make_plan, model_answers, not_current, Plan,
     share_of)
-from .view import made_of, refresh_tables, uncounted, view, View
+from .view import Looking, made_of, refresh_tables, uncounted, view, View
 from .increment import (
     base_in, base_of, catch_up, patch_of, read_increment, TORN, with_records)
 
 # %% auto #0
-__all__ = ['ConsolidationService', 'Stale', 'check_bases', 'refresh_index', 'apply_plan', 'without_program', 'run', 'apply_file']
+__all__ = ['ConsolidationService', 'Stale', 'check_bases', 'refresh_index', 'warn_if_cache_fails', 'apply_plan',
+           'without_program', 'run', 'apply_file']
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #d6c34f71
 def _too_far(s: Scanned, d: Desired) -> str:  # Empty: it is not
@@ -80,12 +79,9 @@ def _place_of(*services: Any) -> str:
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #5a24fc2b
 @dataclass(frozen=True, init=False)
-class ConsolidationService:
+class ConsolidationService(Looking):
     "Plans, applies and takes back consolidation runs in one repository."
-    repo: Repo
-    settings: Settings
     embedder: Embedder
-    clock: Callable[[], datetime]
     progress: Progress
     client: Callable[[], Client] | None  # Makes what a language model is asked through; none: nobody is asked
     calls: Callable[[int, int], None]  # Called after each answer of a language model
@@ -130,8 +126,7 @@ class ConsolidationService:
         if base and ours != base["ours"] and catch_up(self.repo, self.settings, conn, now):
             base = base_in(self.repo, conn)
         if not base or self.client or c.expiry or ours != base["ours"]: return None
-        then = View(Scan((), (), base["seen"][0]), Events((), (), base["seen"][1]), State())
-        if store_cache.recalled(conn, "settled") != self.settled(then): return None
+        if store_cache.recalled(conn, "settled") != self.settled(base["run_tips"]): return None
         fresh_enough = now - as_utc(base["whole"]) < _MONTH
         return read_increment(self.repo, conn, base, theirs) if fresh_enough else None
 
@@ -145,7 +140,7 @@ class ConsolidationService:
         expired = (due(memories, v.events, state, self.settings.config, now, scope.has)
                    if scope.does("tier") else {})
         if (not (v.known or full or expired) and scope == Scope()
-            and store_cache.recalled(conn, "settled") == self.settled(v)):
+            and store_cache.recalled(conn, "settled") == self.settled(v.bases)):
             v = replace(v, fresh=frozenset())
         seen = memories if v.fresh != frozenset() else ()
         X, rows = store_cache.embed_distinct(conn, seen, e)
@@ -189,7 +184,7 @@ class ConsolidationService:
             if client: s = replace(s, model=self._model(client))
             d = desired_state(s, self.progress)
             if expired := still_due(expired, d.transitions, s.state, s.row()):
-                d = desired_state(s := _without(s, expired), self.progress)
+                d = desired_state(s := without_expired(s, expired), self.progress)
             unseen = without_vector(s.memories, map(s.vectors.__getitem__, s.rows().tolist()), s.embedder)
             warnings = [*v.warnings, *unseen, *filter(None, [_too_far(s, d)])]
             plan = make_plan(s, d, v.bases, self.settings, warnings, expired)
@@ -219,14 +214,13 @@ class ConsolidationService:
         from git_notes_consolidation.consolidation.status import status
         return status(self)
 
-    def settled(self, v: View) -> str:
+    def settled(self, tips: Mapping[str, str]) -> str:
         "Names everything that relations depend on: they need no second look while it is the same."
-        ours = {k: t for k, t in v.events.tips.items() if "mem-meta" not in k}
+        read = {ref: tip for ref, tip in tips.items() if ref != REFS["meta"]}
         # How much a run may do changes no relation
         asked = replace(self.settings, config=replace(self.settings.config, max_change=1.0))
         prompts = (JUDGE_PROMPT, SUMMARY_PROMPT, SUPPORT_PROMPT, EDGES_PROMPT) if self.client else ()
-        return digest("settled", asked.id, self.embedder.name, JUDGE, SUMMARIZER, prompts, dict(v.scan.tips),
-                      ours)
+        return digest("settled", asked.id, self.embedder.name, JUDGE, SUMMARIZER, prompts, read)
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #6394902a
 class Stale(Guard):
@@ -235,15 +229,13 @@ class Stale(Guard):
 
 def check_bases(plan: Plan, tips: Mapping[str, str], prefix: str = "refs/notes/") -> None:
     "Refuse a plan whose refs have moved."
-    refs = {r for r in {*plan.bases, *tips} if r.startswith(prefix) and r != _COUNTERS}
+    # Accesses are counted while a plan waits; they do not make it stale
+    refs = {r for r in {*plan.bases, *tips} if r.startswith(prefix) and r != REFS["meta"]}
     moved = sorted(r for r in refs if plan.bases.get(r) != tips.get(r))
     if moved:
         raise Stale(
             f"{moved[0]} has moved since this plan was made; nothing was written. Make a new one with gnc "
             f"consolidate --plan FILE")
-
-
-_COUNTERS = "refs/notes/mem-meta/v1"  # Accesses are counted while a plan waits; they do not make it stale
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #be4ef55c
 def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None:
@@ -277,7 +269,7 @@ def _at_hand(v: View) -> int:
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #f996f7ec
 @contextmanager
-def _spared(said: list[str]) -> Iterator[None]:
+def warn_if_cache_fails(said: list[str]) -> Iterator[None]:
     "For what only saves work: that it failed is said, not raised."
     try: yield
     except (sqlite3.DatabaseError, OSError) as e: said.append(
@@ -290,13 +282,13 @@ def _counts(conn: sqlite3.Connection, repo: Repo, events: Events, v: View) -> li
     except sqlite3.DatabaseError: return []
 
 
-def _left(service: ConsolidationService, plan: Plan, v: View) -> dict[str, object]:
+def _for_next_run(service: ConsolidationService, plan: Plan, v: View) -> dict[str, object]:
     "What the next run finds in the cache. What a judge failed at is tried again by a whole run."
     failed = {*plan.result.llm.get("failures", ())} - _FINAL
     sound = not (plan.waiting or plan.result.errors or failed)
     whole = v.known.base["whole"] if v.known else plan.now.isoformat()
     base = base_of(v) if sound else {}
-    return {"settled": service.settled(v) if sound else None,
+    return {"settled": service.settled(v.bases) if sound else None,
             "base": base | {"seal": seal(service.repo), "whole": whole} if base else {}}
 
 
@@ -306,11 +298,11 @@ def _persist(service: ConsolidationService, conn: sqlite3.Connection, plan: Plan
     keep: dict[str, object] = {
         "last_run": {"at": plan.now.isoformat(), "run": plan.result.run_id, "changed": bool(plan.appends),
                      "llm": dict(plan.result.llm), "waiting": plan.waiting}}
-    if whole: keep |= _left(service, plan, v)
+    if whole: keep |= _for_next_run(service, plan, v)
     if v.known:
         p = patch_of(v, v.known, service.settings, plan.now, before)
-        upon = made_of({**v.known.base["tips"], **v.known.base["ours"]})
-        if not patch(conn, replace(p, keep={**p.keep, **keep}), upon): return  # Somebody was faster
+        # Somebody was faster
+        if not patch(conn, replace(p, keep={**p.keep, **keep}), v.known.base["tables"]): return
         refs_moved(service.repo, v.state, v.scan.memories, {**v.scan.tips, **v.events.tips})
     else:
         _refresh(service, conn, v, plan.now)
@@ -340,7 +332,7 @@ def apply_plan(
         asked, before = uncounted(service.repo, conn, v.events), len(v.events.records)
         if (plan.appends or asked) and (events := append(service.repo, make, plan.now, seen=v.events)):
             v = with_records(v, events, asked)
-        with _spared(said): _persist(service, conn, plan, v, whole, before)
+        with warn_if_cache_fails(said): _persist(service, conn, plan, v, whole, before)
     return replace(plan.result, warnings=(*plan.result.warnings, *said)), v
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #152a9b0b
@@ -377,18 +369,18 @@ def run(
     mode, begin = "full" if full else "incremental", time.perf_counter()
     with span("consolidation.run", mode=mode, dry_run=dry_run, checkpoint_id=checkpoint_id or "") as log:
         if dry_run: return replace(without_program(service).look(now, scope, full)[0].result, dry_run=True)
-        with _measured(mode) as ended, run_lock(service.repo) as refs, _held(
+        with _measure_run(mode) as ended, run_lock(service.repo) as refs, _hold_notes(
             service, now, refs) as (whole, moved):
             notes = {ref: tip for ref, tip in whole.refs.items() if ref.startswith("refs/notes/")}
             result, v = _plan_and_apply(service, now, scope, full, notes)
             moved |= v.events.tips
             ended += [result := replace(result, warnings=(*whole.said, *result.warnings))]
         log.set(memories_processed=result.memories_processed, changed=result.changed)
-    return _told(service, result, time.perf_counter() - begin)
+    return _publish(service, result, time.perf_counter() - begin)
 
 
 @contextmanager
-def _held(service: ConsolidationService, now: datetime | None,
+def _hold_notes(service: ConsolidationService, now: datetime | None,
           refs: Mapping[str, str]) -> Iterator[tuple[Whole, dict[str, str]]]:
     "Our records brought back before a run, and the notes held on to after it, as they are then."
     whole, moved = made_whole(service.repo, now or service.clock(), refs), dict[str, str]()
@@ -397,7 +389,7 @@ def _held(service: ConsolidationService, now: datetime | None,
 
 
 @contextmanager
-def _measured(mode: str) -> Iterator[list[ConsolidationResult]]:
+def _measure_run(mode: str) -> Iterator[list[ConsolidationResult]]:
     "A run in numbers, once its result is in the list."
     begin, ended = time.perf_counter(), list[ConsolidationResult]()
     gauge("consolidation.active_runs", 1)
@@ -418,7 +410,8 @@ def _measured(mode: str) -> Iterator[list[ConsolidationResult]]:
                   retention_score=t.retention_score, reason=t.reason)
 
 
-def _told(service: ConsolidationService, result: ConsolidationResult, seconds: float) -> ConsolidationResult:
+def _publish(service: ConsolidationService, result: ConsolidationResult,
+             seconds: float) -> ConsolidationResult:
     "The result, once whoever is configured has heard of a change; that they could not be told is a warning."
     home = service.repo.common_dir
     name = home.parent.name if home.name == ".git" else home.name.removesuffix(".git")
@@ -435,7 +428,7 @@ def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
     plan, begin, c = load_plan(text), time.perf_counter(), service.settings.config
     check_bases(plan, shared_tips(service.repo))  # A refusal should not even leave a lock file
     asked = {"mode": "plan", "dry_run": False, "checkpoint_id": ""}
-    with span("consolidation.run", **asked), _measured("plan") as ended, run_lock(service.repo):
+    with span("consolidation.run", **asked), _measure_run("plan") as ended, run_lock(service.repo):
         v = view(service.repo)
         check_bases(plan, v.bases)
         memories = living_memories(v.scan.memories)
@@ -443,4 +436,4 @@ def apply_file(service: ConsolidationService, text: str) -> ConsolidationResult:
         result, _ = apply_plan(service, replace(plan, limit=limit, may_expire=share_of(len(memories), c)), v)
         ended += [result]
         keep(service.repo)
-    return _told(service, result, time.perf_counter() - begin)
+    return _publish(service, result, time.perf_counter() - begin)

@@ -16,7 +16,7 @@ from ..retention.tiers import tier_of
 from ..store.reader import resolve
 from ..store.state import open_questions, record_value, State
 from .scan import living_memories
-from .view import counted, Place, scored, shown, View, view, WORDS
+from .view import counted, Looking, scored, shown, View, view, WORDS
 
 # %% auto #0
 __all__ = ['is_consolidation_available', 'run_changes', 'edges_of', 'questions', 'explain', 'status']
@@ -80,7 +80,7 @@ def questions(
     return [row(i, r) for i, r in sorted(asked, key=lambda x: (-age(x[1]), x[0]))]
 
 # %% ../../nbs/13_consolidation/13_status.ipynb #cc1125b1
-def explain(service: Place, name: str, now: datetime | None = None) -> dict[str, Any]:
+def explain(service: Looking, name: str, now: datetime | None = None) -> dict[str, Any]:
     "Why a memory is where it is: factors, rule, history, relations, places."
     v, at = shown(counted(service.repo, view(service.repo))), now or service.clock()
     i = resolve(name, [m.id for m in v.scan.memories], v.scan.memories)
@@ -106,7 +106,7 @@ def explain(service: Place, name: str, now: datetime | None = None) -> dict[str,
                         "aliases": list(p.aliases())} for p in m.places]}
 
 # %% ../../nbs/13_consolidation/13_status.ipynb #1c218194
-def status(service: Place, now: datetime | None = None) -> dict[str, Any]:
+def status(service: Looking, now: datetime | None = None) -> dict[str, Any]:
     "How the repository's memory stands."
     v = counted(service.repo, view(service.repo))
     at = now or service.clock()

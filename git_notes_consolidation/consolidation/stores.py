@@ -127,14 +127,15 @@ class Store:
         v, wanted = view(self.repo), words.casefold().split()
         texts = {m.id: m.text for m in v.scan.memories}
         return [x for i, x in sorted(self._all(v).items())
-                if all(w in (texts.get(i) or self._text(x)).casefold() for w in wanted)][:limit]
+                if all(w in texts.get(i, repr(x)).casefold() for w in wanted)][:limit]
 
     def put(self, value: Any, now: datetime | None = None, live: bool = True) -> str:
         "Append a value, or another state of one; the name of the run that holds it."
         v, at = view(self.repo), now or datetime.now(UTC)
         run_id = digest("run", v.bases, at.isoformat(), self.kind, live, repr(value))
         made = self._made(value, v, run_id, at, live)
-        log = {"kind": "run", "id": run_id, "at": at.isoformat(), **self._log(value, run_id)}
+        log = {"kind": "run", "id": run_id, "at": at.isoformat(), "counts": {self.kind: 1},
+               **self._log(value, run_id)}
         where = made[0].object if made else _commit_of(v, "")
         append(self.repo, lambda e: [*made, Append("runs", where, log)], at)
         return run_id
@@ -148,9 +149,7 @@ class Store:
 
     def _all(self, v: View) -> dict[str, Any]: return dict(getattr(v.state, self.kind))
 
-    def _text(self, value: Any) -> str: return repr(value)
-
-    def _log(self, value: Any, run_id: str) -> dict[str, Any]: return {"counts": {self.kind: 1}}
+    def _log(self, value: Any, run_id: str) -> dict[str, Any]: return {}
 
     def _made(self, value: Any, v: View, run_id: str, at: datetime, live: bool) -> list[Append]:
         raise NotImplementedError(
@@ -174,9 +173,6 @@ class EdgeStore(Store):
 class SummaryStore(Store):
     "Summaries."
     kind = "summaries"
-
-    def _text(self, value: MemorySummary) -> str:
-        return " ".join((value.title, value.summary, *value.key_facts))
 
     def _made(self, value: MemorySummary, v: View, run_id: str, at: datetime, live: bool) -> list[Append]:
         return [summary_append(_commit_of(v, value.source_memory_ids[-1]), value, run_id, live)]
@@ -231,8 +227,7 @@ class RunLogStore(Store):
         return {i: _result_of(r, moves[i]) for i, r in v.state.runs.items()}
 
     def _log(self, value: ConsolidationResult, run_id: str) -> dict[str, Any]:
-        return {"result": value.to_dict() | {"run_id": run_id},
-                "counts": {"memories_processed": value.memories_processed}}
+        return {"result": value.to_dict() | {"run_id": run_id}}
 
     def _made(self, value: ConsolidationResult, v: View, run_id: str, at: datetime,
               live: bool) -> list[Append]:

@@ -114,17 +114,13 @@ def _pressure(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     return f"{f.at_hand} memories are hot or warm, and {PRESSURE} are more than a session can hold"
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #1438e4f0
-_NAMED = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
-          "@monthly": "0 0 1 * *"}
-_MONTHS, _DAYS = "jan feb mar apr may jun jul aug sep oct nov dec", "sun mon tue wed thu fri sat"
-_NAMES = {name: str(n) for n, name in (*enumerate(_MONTHS.split(), 1), *enumerate(_DAYS.split()))}
 _LIMITS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))  # Minute, hour, day, month, day of the week
 
 
 def _cron_field(text: str, low: int, high: int) -> set[int]:
-    "The numbers that a field of a cron line allows: `*/15`, `1-5`, `MON,FRI`."
+    "The numbers that a field of a cron line allows: `*/15`, `1-5`, `1,5`."
     out: set[int] = set()
-    for part in re.sub("[a-z]{3}", lambda m: _NAMES[m[0]], text.lower()).split(","):
+    for part in text.split(","):
         m = re.fullmatch(r"(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:/(\d{1,2}))?", part, re.A)
         if not m: raise ValueError(part)
         first = int(m[1] or low)
@@ -139,12 +135,12 @@ def last_firing(
     now: datetime,  # In the zone that the schedule means
 ) -> datetime | None:  # None: not within eight years
     "The last time, now included, that a cron line fired."
-    fields = _NAMED.get(schedule.strip().lower(), schedule[:999]).split()
+    fields = schedule.split()
     try: minutes, hours, days, months, weekdays = (_cron_field(x, *limit) for x, limit in
                                                    zip(fields, _LIMITS, strict=True))
-    except (ValueError, KeyError): raise ConfigError(
-        f"hook_schedule {schedule[:60]!r} is no line of cron; one looks like \"0 3 * * *\", every night at "
-        "three") from None
+    except ValueError: raise ConfigError(
+        f"hook_schedule {schedule[:60]!r} is no line of cron, five fields of numbers, * , - and /; one looks "
+        "like \"0 3 * * *\", every night at three") from None
     either = fields[2][0] != "*" and fields[4][0] != "*"  # Then one of the two days is enough
     for back in range(8 * 366):
         day = now - timedelta(days=back)

@@ -5,12 +5,12 @@
 # %% ../../nbs/13_consolidation/12_undo.ipynb #e3b6d1ed
 from __future__ import annotations
 from collections import defaultdict
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime
 from typing import Any
 from ..core.memory import digest
-from ..core.models import EdgeType, MemoryTier
+from ..core.models import EdgeType, MemoryEdge, MemoryTier
 from ..observability.tracing import current_span, traced
 from ..observability.metrics import count
 from ..store.git import RepoError
@@ -21,7 +21,8 @@ from ..store.locks import run_lock
 from ..store.state import record_value, State
 from .plan import Guard
 from .view import View, view
-from .service import _spared, ConsolidationService, refresh_index
+from .service import (
+    warn_if_cache_fails, ConsolidationService, refresh_index)
 
 # %% auto #0
 __all__ = ['NeedsConfirmation', 'made_by', 'dependents', 'undo', 'keep_facts']
@@ -66,11 +67,17 @@ def _undoer(state: State, target: str) -> str | None:
     return max(live, default=None) if target in state.undone else None
 
 # %% ../../nbs/13_consolidation/12_undo.ipynb #7bc38e71
-def _undo_targets(v: View, name: str, confirmed: bool) -> list[str]:
-    "The run that is meant, and what builds on it."
+def _live_run(v: View, name: str) -> str:
+    "The run that is meant, where nothing holds it down."
     target = resolve(name, v.state.runs)
     if by := _undoer(v.state, target):
         raise RepoError(f"{target} is taken back already, by {by}; gnc undo {by} brings it back")
+    return target
+
+
+def _undo_targets(v: View, name: str, confirmed: bool) -> list[str]:
+    "The run that is meant, and what builds on it."
+    target = _live_run(v, name)
     more = dependents(v.events, v.state, target)
     if more and not confirmed:
         raise NeedsConfirmation(
@@ -78,6 +85,17 @@ def _undo_targets(v: View, name: str, confirmed: bool) -> list[str]:
     return [target, *more]
 
 # %% ../../nbs/13_consolidation/12_undo.ipynb #979210dd
+def _append(service: ConsolidationService, make: Callable[[View], list[Append]],
+            at: datetime) -> list[Append]:
+    "Append what is made of the repository as it is under the lock."
+    make(view(service.repo))  # A refusal should not even leave a lock file
+    with run_lock(service.repo):
+        made = make(view(service.repo))
+        append(service.repo, lambda e: made, at)
+        with warn_if_cache_fails([]): refresh_index(service, view(service.repo), at)
+    return made
+
+
 @traced("consolidation.undo")
 def undo(
     service: ConsolidationService,
@@ -87,19 +105,15 @@ def undo(
 ) -> tuple[str, ...]:  # The undo's own name, then the runs it took back
     "Take a run back, by one more record."
     at = now or service.clock()
-    _undo_targets(view(service.repo), name, confirmed)  # A refusal should not even leave a lock file
-    with run_lock(service.repo):
-        v = view(service.repo)
+    def make(v: View) -> list[Append]:
         targets = _undo_targets(v, name, confirmed)
-        name = digest("undo", targets, v.bases, at.isoformat())
         where = next(obj for s, obj, r in v.events.records if s == "runs" and r["id"] == targets[0])
-        append(service.repo, lambda e: [Append("runs", where,
-                                               {"kind": "undo", "id": name, "targets": targets,
-                                                "at": at.isoformat()})], at)
-        with _spared([]): refresh_index(service, view(service.repo), at)
-    current_span().set(run=name, runs_taken_back=len(targets))
+        return [Append("runs", where, {"kind": "undo", "id": digest("undo", targets, v.bases, at.isoformat()),
+                                       "targets": targets, "at": at.isoformat()})]
+    done = _append(service, make, at)[0].record
+    current_span().set(run=done["id"], runs_taken_back=len(done["targets"]))
     count("consolidation.undos")
-    return name, *targets
+    return done["id"], *done["targets"]
 
 # %% ../../nbs/13_consolidation/12_undo.ipynb #8db12007
 _CONCLUDED = (EdgeType.SUPERSEDES, EdgeType.DUPLICATE_OF, EdgeType.MERGED_INTO)
@@ -112,41 +126,32 @@ def keep_facts(
     by: str = "person",  # Who wants it
 ) -> tuple[str, str]:  # The name of the run that takes back, and of the other
     "Take back what a run concluded of other memories, and keep what it wrote."
-    at = now or service.clock()
-    def make(v: View) -> tuple[str, list[Append]]:
-        target = resolve(name, v.state.runs)
-        if over := _undoer(v.state, target): raise RepoError(f"{target} is taken back already, by {over}")
-        edges = [e for _, e in sorted(v.state.edges.items()) if e.consolidation_run_id == target
-                 and e.edge_type in _CONCLUDED]
+    at, target = now or service.clock(), _live_run(view(service.repo), name)
+    def make(v: View) -> list[Append]:
+        edges = [e for _, e in sorted(v.state.edges.items()) if e.edge_type in _CONCLUDED
+                 and e.consolidation_run_id == _live_run(v, target)]
         if not edges:
             raise RepoError(f"{target} concluded nothing of other memories; gnc undo {target} takes it back")
         if by == "agent" and any(e.by == "person" for e in edges):
             raise RepoError(f"a person decided what {target} did; only a person takes it back so")
-        there = {m.id: m for m in v.scan.memories}
-        moves = [r for _, _, r in v.events.records if r["kind"] == "tier" and r.get("run") == target
-                 and r["memory"] in there and v.state.tier(r["memory"]).value == r["tier"]]
-        run_id = digest("run", "keep", target, v.bases, at.isoformat())
-        where = there[edges[0].source_id].commit_sha if edges[0].source_id in there else "0" * 40
-        out = [
-            edge_append(where, replace(e, reason="decided otherwise", by=by), run_id, at, live=False)
-            for e in edges
-        ]
-        out += [
-            review_append(where, e.id,
-                          {"at": at.isoformat(), "holds": False, "live": False, "verdict": "rejected"}
-                          | ({"by": by, "about": [e.source_id, e.target_id]} if by == "agent" else {}),
-                          run_id) for e in edges
-        ]
-        out += [
-            tier_append(there[r["memory"]], MemoryTier(r["tier"]), MemoryTier(r["from"]),
-                        "what archived it was taken back", float(r.get("score", 0)), run_id) for r in moves
-        ]
-        counts = {"review_items": len(edges), "edges_removed": len(edges), "tier_transitions": len(moves)}
-        return target, [*out, Append("runs", where, {"kind": "run", "id": run_id, "at": at.isoformat(),
-                                                     "counts": {k: n for k, n in counts.items() if n}})]
-    make(view(service.repo))  # A refusal should not even leave a lock file
-    with run_lock(service.repo):
-        target, made = make(view(service.repo))
-        append(service.repo, lambda e: made, at)
-        with _spared([]): refresh_index(service, view(service.repo), at)
-    return str(made[-1].record["id"]), target
+        return _rejection(v, edges, target, by, at)
+    return str(_append(service, make, at)[-1].record["id"]), target
+
+
+def _rejection(v: View, edges: Sequence[MemoryEdge], target: str, by: str, at: datetime) -> list[Append]:
+    "A run that ends the edges, says no to them, and moves back what they archived."
+    there = {m.id: m for m in v.scan.memories}
+    run_id = digest("run", "keep", target, v.bases, at.isoformat())
+    where = there[edges[0].source_id].commit_sha if edges[0].source_id in there else "0" * 40
+    def no(e: MemoryEdge) -> dict[str, Any]:
+        who = {"by": by, "about": [e.source_id, e.target_id]} if by == "agent" else {}
+        return {"at": at.isoformat(), "holds": False, "live": False, "verdict": "rejected"} | who
+    moves = [tier_append(there[r["memory"]], MemoryTier(r["tier"]), MemoryTier(r["from"]),
+                         "what archived it was taken back", float(r.get("score", 0)), run_id)
+             for _, _, r in v.events.records if r["kind"] == "tier" and r.get("run") == target
+             and r["memory"] in there and v.state.tier(r["memory"]).value == r["tier"]]
+    counts = {"review_items": len(edges), "edges_removed": len(edges), "tier_transitions": len(moves)}
+    return [*(edge_append(where, replace(e, reason="decided otherwise", by=by), run_id, at, live=False)
+              for e in edges), *(review_append(where, e.id, no(e), run_id) for e in edges), *moves,
+            Append("runs", where, {"kind": "run", "id": run_id, "at": at.isoformat(),
+                                   "counts": {k: n for k, n in counts.items() if n}})]

@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Mapping
 from contextlib import closing
 from dataclasses import dataclass, replace
 from datetime import datetime
-from typing import Any, NamedTuple, Protocol, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 from ..core.loading import Settings
 from ..core.memory import digest, Memory
 from ..core.models import MemoryEdge, MemoryMetadata
@@ -29,7 +29,7 @@ from .scan import collapse, living_memories
 if TYPE_CHECKING: from git_notes_consolidation.store.changes import Additions
 
 # %% auto #0
-__all__ = ['WORDS', 'PreviousRun', 'View', 'view', 'shown', 'uncounted', 'counted', 'Place', 'Looking', 'scored', 'stand_ins',
+__all__ = ['WORDS', 'PreviousRun', 'View', 'view', 'shown', 'uncounted', 'counted', 'Looking', 'scored', 'stand_ins',
            'refresh_tables', 'made_of']
 
 # %% ../../nbs/13_consolidation/09_view.ipynb #7c0b06c7
@@ -39,8 +39,7 @@ class PreviousRun:
     base: Mapping[str, Any]
     memories: tuple[Memory, ...]  # All that stand for themselves, and tombstones
     state: State  # Of these
-    shown: Mapping[str, str]  # Memory id to what is shown for it
-    versions: Mapping[str, tuple[object, ...]]  # Memory id to its row of `versions_of`
+    chains: Mapping[str, str]  # Memory id to the first of its chain
     new: Additions  # What came to the notes since
 
     @property
@@ -116,18 +115,9 @@ def counted(repo: Repo, v: View) -> View:
         return replace(v, state=with_unflushed(v.state, uncounted(repo, conn, v.events)))
 
 # %% ../../nbs/13_consolidation/09_view.ipynb #b2c3d4e5
-class Place(Protocol):
-    "Where one looks; a `ConsolidationService` is one."
-    @property
-    def repo(self) -> Repo: ...
-    @property
-    def settings(self) -> Settings: ...
-    @property
-    def clock(self) -> Callable[[], datetime]: ...
-
-
-class Looking(NamedTuple):
-    "A place for whoever only looks: nothing that runs, judges or writes is loaded."
+@dataclass(frozen=True)
+class Looking:
+    "Where one looks: nothing that runs, judges or writes is loaded for it."
     repo: Repo
     settings: Settings
     clock: Callable[[], datetime]

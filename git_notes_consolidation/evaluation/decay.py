@@ -10,9 +10,10 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 import numpy as np
-from ..retention.forecast import EXPONENTS, MODELS, TWELVE, Fitted, Model, fit, sampled
+from git_notes_consolidation.retention.forecast import (
+    EXPONENTS, MODELS, TWELVE, Fitted, Model, answered, by_repository, by_time, fit, left_out, measures,
+    sampled)
 from ..retention.touches import BadTable, Snapshots, Touches, snapshots, touches_of
-from ..retention.skill import answered, by_repository, by_time, left_out, measures
 from ..staleness.history import LOG, tip_of
 from ..core.memory import Memory, as_utc
 from ..store.events import Events

@@ -7,6 +7,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "tiers": "tier_by_score tier_of days_in_tiers floor_of retention_frame tier_counts counts_by_half_life "
         "weights",
     "touches": "Touches touches_of BadTable read_touches Snapshots snapshots",
-    "forecast": "Model MODELS Fitted fit log_loss design_score",
-    "skill": "reliability measures by_time left_out by_repository bootstrap",
+    "forecast": "Model MODELS Fitted fit log_loss design_score reliability measures by_time left_out "
+        "by_repository",
 })

@@ -4,6 +4,7 @@
 
 # %% ../../nbs/06_retention/04_forecast.ipynb #164ada63
 from __future__ import annotations
+import math
 import numpy as np
 from collections.abc import Callable
 from typing import NamedTuple
@@ -13,8 +14,8 @@ from .score import SOONEST, trace_strength
 from .touches import BadTable, Snapshots
 
 # %% auto #0
-__all__ = ['HALF_LIVES', 'EXPONENTS', 'MODELS', 'TWELVE', 'Model', 'design_score', 'base_level', 'base_level_of_three',
-           'fsrs_shaped', 'Fitted', 'sampled', 'fit', 'log_loss']
+__all__ = ['HALF_LIVES', 'EXPONENTS', 'MODELS', 'TWELVE', 'Model', 'design_score', 'base_level', 'base_level_of_three', 'Fitted',
+           'sampled', 'fit', 'log_loss', 'reliability', 'measures', 'answered', 'by_time', 'left_out', 'by_repository']
 
 # %% ../../nbs/06_retention/04_forecast.ipynb #e5f1f7f2
 class Model(NamedTuple):
@@ -51,23 +52,6 @@ def base_level_of_three(s: Snapshots, exponent: float = 0.75) -> np.ndarray:
     "The same from the first touch, the last and the count: what `decay=\"act-r\"` knows."
     return np.log(trace_strength(s.first, s.last, s.count, exponent))
 
-# %% ../../nbs/06_retention/04_forecast.ipynb #7167e659
-def fsrs_shaped(
-    s: Snapshots,
-    begin: float = 10.0,  # Days of stability after the first touch
-    growth: float = 2.0,
-) -> np.ndarray:  # Retrievability, 0 to 1
-    "A power law of the time since the last touch, over a stability that each touch before it raised."
-    kept = lambda days, stability: (1 + 19 / 81 * days / stability) ** -0.5
-    starts = np.searchsorted(s.row, np.arange(len(s)))
-    stability = np.full(len(s), float(begin))
-    for k in range(1, int(s.count.max(initial=0)) + 1):
-        on = np.flatnonzero(s.count >= k)
-        gap = s.ages[starts[on] + k - 1] - s.ages[starts[on] + k]
-        now = stability[on]
-        stability[on] = np.minimum(now * (1 + growth * now ** -0.2 * np.expm1(1 - kept(gap, now))), 36_500)
-    return kept(s.last, stability)
-
 # %% ../../nbs/06_retention/04_forecast.ipynb #6d96563e
 HALF_LIVES, EXPONENTS = (14.0, 30.0, 60.0, 120.0, 240.0), (0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 
@@ -76,14 +60,8 @@ MODELS = (
     Model("exponential, 30 days", lambda s, _: np.exp2(-s.last / 30), source="MycelicMemory's recency"),
     Model("exponential, fitted", lambda s, h: np.exp2(-s.last / h), HALF_LIVES, "half-life fitted"),
     Model("power law, fitted", lambda s, d: (1 + s.last) ** -d, EXPONENTS, "Wixted and Ebbesen 1991"),
-    Model("subcog, design 5", lambda s,
-          _: np.clip(0.3 * np.exp2(-np.floor(s.first) / 14) + 0.15 + 0.3 * np.where(
-        s.count > 0, (np.log(np.maximum(s.count, 1)) + 1) / 5, -1e9), 0, 1), source="its document"),
-    Model("subcog, released", lambda s, _: 0.2 * _used(s) + 0.3 * np.exp(-s.last / 30), source="its code"),
     Model("designs' score", lambda s, _: design_score(s), source="design 1, and the default here"),
     Model("designs' score, fitted", design_score, HALF_LIVES, "its half-life fitted"),
-    Model("FSRS-shaped", fsrs_shaped, (3.0, 10.0, 30.0, 100.0), "Ye 2022"),
-    Model("ACT-R, d = .5", lambda s, _: base_level(s, 0.5), source="Anderson and Schooler 1991"),
     Model("ACT-R, fitted", base_level, EXPONENTS, "every touch"),
     Model("ACT-R of three numbers, fitted", base_level_of_three, EXPONENTS, "Petrov 2006; `decay: act-r`"),
 )
@@ -146,6 +124,70 @@ def log_loss(
     "The mean surprise, which a forecast that is sure and wrong pays for dearly."
     q = np.clip(np.where(needed, p, 1 - p), 1e-6, 1)
     return float(-np.log(q).mean())
+
+# %% ../../nbs/06_retention/04_forecast.ipynb #b2e3e6e3
+def reliability(
+    p: np.ndarray,
+    needed: np.ndarray,
+    bins: int = 10,  # Of equal width
+) -> list[tuple[float, float, int]]:  # Mean chance, part that was needed, rows: for each bin that has any
+    "What was forecast, beside what happened."
+    which = np.minimum((p * bins).astype(int), bins - 1)
+    return [(float(p[w].mean()), float(needed[w].mean()), int(w.sum())) for k in range(bins)
+            if (w := which == k).any()]
+
+# %% ../../nbs/06_retention/04_forecast.ipynb #86f6a04a
+def measures(
+    p: np.ndarray,
+    needed: np.ndarray,
+) -> dict[str, float]:  # auc, log_loss, brier, ece; auc is nan where all answers are alike
+    "Every figure of a forecast."
+    ranks = need("sklearn.metrics", "tune")
+    auc = float(ranks.roc_auc_score(needed, p)) if 0 < needed.sum() < len(needed) else math.nan
+    ece = sum(abs(q - y) * n for q, y, n in reliability(p, needed)) / max(len(p), 1)
+    return {"auc": auc, "log_loss": log_loss(p, needed), "brier": float(((p - needed) ** 2).mean()),
+            "ece": ece}
+
+# %% ../../nbs/06_retention/04_forecast.ipynb #e98ce14c
+def answered(
+    s: Snapshots,
+    part: float = 0.6,  # Of each repository's time
+) -> np.ndarray:  # A mask
+    "The rows whose answer was known when that part of the time was over."
+    whole = np.divide(s.day, s.part, out=np.ones(len(s)), where=s.part > 0)
+    return s.day + s.horizon <= part * whole
+
+# %% ../../nbs/06_retention/04_forecast.ipynb #91341947
+def by_time(
+    model: Model,
+    s: Snapshots,
+    part: float = 0.6,  # Of each repository's time, to fit on
+    rows: int = 1000,  # Of each repository, at most
+) -> np.ndarray:  # Chances of the rows after it, nan before
+    "Fit on the past, forecast what follows."
+    out, after = np.full(len(s), math.nan), s.part > part
+    out[after] = fit(model, sampled(s.where(answered(s, part)), rows)).predict(s.where(after))
+    return out
+
+
+def left_out(model: Model, s: Snapshots) -> np.ndarray:
+    "Fit on all other repositories, forecast this one."
+    few, out = sampled(s), np.full(len(s), math.nan)
+    fits = {r: fit(model, few.where(few.repo != r)) for r in np.unique(s.repo)}
+    for parameter in sorted({f.parameter for f in fits.values()}):
+        score = model.score(s, parameter)
+        for r, f in fits.items():
+            if f.parameter == parameter: out[s.repo == r] = f.of(score[s.repo == r])
+    return out
+
+# %% ../../nbs/06_retention/04_forecast.ipynb #3e363627
+def by_repository(
+    p: np.ndarray,
+    s: Snapshots,
+) -> dict[str, dict[str, float]]:  # Name to its measures; repositories without a forecast are left out
+    "The measures of each repository."
+    each = {s.names[r]: np.isfinite(p) & (s.repo == r) for r in np.unique(s.repo)}
+    return {name: measures(p[w], s.needed[w]) for name, w in each.items() if w.any()}
 
 # %% ../../nbs/06_retention/04_forecast.ipynb #244da917
 # The research notebook fits it, and fails when it is not this

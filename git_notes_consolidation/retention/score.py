@@ -123,14 +123,17 @@ def compute_retention_score(
     "Design 1, section 5, with an importance that fades; of the plugin's memories too."
     memory = as_memory(memory)
     with detail_span("retention.compute", memory_id=memory.id) as s:
-        factors = factors_of(memory, metadata, config, now)
-        raw = _weighted(*factors, _factor(metadata, config), config)
-        # As `_overall`, without NumPy's overhead for a single number
-        overall = round(min(max(raw, 0.0), 1.0) * 1e9) / 1e9
-        score = RetentionScore(overall, *(min(max(f, 0.0), 1.0) for f in factors))
+        recency, used, worth = factors = factors_of(memory, metadata, config, now)
+        weighted = (config.recency_weight * recency + config.activation_weight * used
+                    + config.importance_weight * worth)
+        overall = round(_clipped(weighted * _factor(metadata, config)) * 1e9) / 1e9
+        score = RetentionScore(overall, *map(_clipped, factors))
         s.set(recency=score.recency, activation=score.activation, importance=score.importance,
               overall=score.overall)
     return score
+
+
+def _clipped(x: float) -> float: return min(max(x, 0.0), 1.0)
 
 
 def _superseded(metadata: MemoryMetadata) -> Literal["full", "partial"] | None:
@@ -140,17 +143,6 @@ def _superseded(metadata: MemoryMetadata) -> Literal["full", "partial"] | None:
 def _factor(metadata: MemoryMetadata, config: RetentionConfig) -> float:
     return {"full": config.superseded_factor, "partial": config.partial_factor,
             None: 1.0}[_superseded(metadata)]
-
-
-def _weighted(recency: Any, activation: Any, importance: Any, factor: Any, config: RetentionConfig) -> Any:
-    "For numbers and for arrays of them."
-    return (config.recency_weight * recency + config.activation_weight * activation
-            + config.importance_weight * importance) * factor
-
-
-def _overall(recency: Any, activation: Any, importance: Any, factor: Any, config: RetentionConfig) -> Any:
-    "For arrays."
-    return np.rint(np.clip(_weighted(recency, activation, importance, factor, config), 0.0, 1.0) * 1e9) / 1e9
 
 # %% ../../nbs/06_retention/01_score.ipynb #36e0a879
 def retention_scores(

@@ -9,13 +9,13 @@ from bisect import bisect_left
 from collections.abc import Iterable, Mapping
 from dataclasses import replace
 from datetime import datetime, timedelta
-from typing import TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 from ..core.memory import as_utc, mem, Memory
 from ..core.models import MemoryMetadata, MemoryTier, RetentionScore
 from ..core.extras import need, numpy as np
 from ..core.settings import DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, RetentionConfig
 from .score import (
-    _factor, _overall, _superseded, age_days, compute_retention_score, factors_of)
+    _superseded, age_days, compute_retention_score)
 
 if TYPE_CHECKING:
     import pandas as pd
@@ -99,18 +99,16 @@ def retention_frame(
 # reason
 ) -> pd.DataFrame:
     "Score, tier and reason of every memory, in the order given."
-    rows = [(m, metadata.get(m.id) or MemoryMetadata(m.id)) for m in memories]
-    r, a, i = np.array([factors_of(m, k, config, now) for m, k in rows], float).reshape(-1, 3).T
-    overall = _overall(r, a, i, np.array([_factor(k, config) for _, k in rows], float), config)
-    r, a, i = (np.clip(f, 0.0, 1.0) for f in (r, a, i))
-    tiers = [tier_of(RetentionScore(s), m, k, config, now) for s, (m, k) in zip(overall.tolist(), rows)]
-    columns = {"namespace": [m.namespace for m, _ in rows], "summary": [m.summary for m, _ in rows],
-               "age_days": np.array([age_days(m.timestamp, now) for m, _ in rows], float), "recency": r,
-               "activation": a, "importance": i,
-               "overall": overall, "tier": [tier.value for tier, _ in tiers],
-               "reason": [reason for _, reason in tiers]}
+    def row(m: Memory) -> tuple[Any, ...]:
+        known = metadata.get(m.id) or MemoryMetadata(m.id)
+        s = compute_retention_score(m, known, config, now)
+        tier, reason = tier_of(s, m, known, config, now)
+        return (m.id, m.namespace, m.summary, age_days(m.timestamp, now), s.recency, s.activation,
+                s.importance, s.overall, tier.value, reason)
     pd = need("pandas", "notebook")
-    return pd.DataFrame(columns, index=pd.Index([m.id for m, _ in rows], name="memory_id", dtype=object))
+    columns = ["memory_id", "namespace", "summary", "age_days", "recency", "activation", "importance",
+               "overall", "tier", "reason"]
+    return pd.DataFrame([row(m) for m in memories], columns=columns).set_index("memory_id")
 
 # %% ../../nbs/06_retention/02_tiers.ipynb #6b5b039c
 def tier_counts(
@@ -130,8 +128,8 @@ def counts_by_half_life(
 ) -> dict[float, dict[str, int]]:  # Half-life to tier to number of memories
     "The tier distribution under each half-life, all else equal."
     memories = tuple(memories)
-    made = {h: replace(config, retention_half_life_days=h) for h in half_lives}
-    return {h: tier_counts(retention_frame(memories, metadata, c, now)) for h, c in made.items()}
+    return {h: tier_counts(retention_frame(memories, metadata, replace(config, retention_half_life_days=h),
+                                           now)) for h in half_lives}
 
 # %% ../../nbs/06_retention/02_tiers.ipynb #31095d39
 def weights(

@@ -49,7 +49,10 @@ def read_touches(
         with open_(path, "rt", encoding="utf-8", newline="") as f:
             for n, row in enumerate(csv.DictReader(f), 2):
                 try:
-                    by.setdefault(row["repo"], []).append((row["item"], _day(row["day"]), _gone(row["kind"])))
+                    day, kind = float(row["day"]), row["kind"]
+                    if not math.isfinite(day) or kind not in ("A", "M", "D"):
+                        raise ValueError(f"day {day}, kind {kind}")
+                    by.setdefault(row["repo"], []).append((row["item"], day, kind == "D"))
                 except (KeyError, TypeError, ValueError) as e:
                     why = f"no column {e}" if isinstance(e, KeyError) else str(e)
                     raise BadTable(
@@ -58,16 +61,6 @@ def read_touches(
     except (OSError, EOFError, UnicodeDecodeError, csv.Error,
             zlib.error) as e: raise BadTable(f"{path} cannot be read: {e}") from None
     return [touches_of(name, by[name]) for name in sorted(by)]
-
-
-def _day(text: str) -> float:
-    if not math.isfinite(day := float(text)): raise ValueError(f"day {text}")
-    return day
-
-
-def _gone(kind: str) -> bool:
-    if kind not in ("A", "M", "D"): raise ValueError(f"kind {kind}")
-    return kind == "D"
 
 # %% ../../nbs/06_retention/03_touches.ipynb #a59a685f
 @dataclass(frozen=True)

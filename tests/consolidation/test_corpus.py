@@ -20,7 +20,7 @@ from git_notes_consolidation.consolidation import undo as consolidation_undo
 from git_notes_consolidation.consolidation import status as consolidation_status
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.text.sentences import split_sentences
-from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
+from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.core.models import MemoryTier
 from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
 from git_notes_consolidation.store.events import REFS
@@ -210,41 +210,12 @@ def test_three_batches_of_the_corpus_come_to_what_one_run_does(corpus_repo, cons
     assert read_memories(open_repo(corpus_repo)).memories == read_memories(open_repo(consolidated[0])).memories
 
 
-@pytest.mark.parametrize("memories, seed", [(sample_memories, 1), (story, 1), (story, 2)])
-def test_ten_batches_of_a_project_come_to_what_one_run_does(tmp_path, memories, seed):
-    "With decisions overturned and said again, that the corpus has none of."
-    one, ten = tmp_path / "one", tmp_path / "ten"
-    one.mkdir(); git(one, "init", "--quiet", "--template="); add_memories(one, memories()); shutil.copytree(one, ten)
-    rows = shuffled_notes(ten, seed)
-    for ref in refs(ten, MEM): git(ten, "update-ref", "-d", ref)
-    run(one, SAMPLE_NOW, max_change=1.0)
-    want = holds(state_of(one))
-    assert holds(in_batches(ten, rows, SAMPLE_NOW, max_change=1.0)) == want and {t.value for _, _, t, *_ in want[1]} >= {"supersedes", "duplicate_of"}
-
-
 def test_a_memory_at_a_time_comes_to_what_one_run_does(tmp_path):
     one, each = tmp_path / "one", tmp_path / "each"
     one.mkdir(); git(one, "init", "--quiet", "--template="); shutil.copytree(one, each)
     add_memories(one, story()); run(one, SAMPLE_NOW, max_change=1.0)
     for m in random.Random(3).sample(story(), len(story())): add_memories(each, [m]); assert run(each, SAMPLE_NOW, max_change=1.0).success
     assert holds(state_of(each)) == holds(state_of(one))
-
-
-@long
-def test_the_same_plan_byte_for_byte(corpus_repo, tmp_path):
-    "In another process, another place and another order of files, with other threads."
-    code = """if True:
-        import sys
-        from git_notes_consolidation.core.loading import load_settings
-        from git_notes_consolidation.core.memory import as_utc
-        from git_notes_consolidation.consolidation.stores import open_service
-        sys.stdout.buffer.write(open_service(sys.argv[1], load_settings(env={})).plan(as_utc(sys.argv[2])).to_json().encode())
-    """
-    plans = []
-    for home, n in ((corpus_repo, "1"), (shutil.copytree(corpus_repo, tmp_path / "elsewhere"), "2")):
-        env = os.environ | {"PYTHONHASHSEED": n, "OMP_NUM_THREADS": n, "OPENBLAS_NUM_THREADS": n}
-        plans.append(subprocess.run([sys.executable, "-c", code, home, NOW.isoformat()], capture_output=True, check=True, env=env).stdout)
-    assert plans[0] == plans[1] and len(plans[0]) > 10**6
 
 
 # Several at once
@@ -285,15 +256,6 @@ def test_of_four_at_once_one_runs_and_three_say_so(small):
     assert all(err.count("\n") == 1 and "another run is at work" in err for p, (_, err) in zip(four, told) if p.returncode)
     hook.unlink()
     assert len(state_of(small).runs) == 1 and not run(small, SAMPLE_NOW).changed and tips(open_repo(small), "refs/gnc/tmp/") == {}
-
-
-def test_four_one_after_another_or_at_once_leave_one_run(small):
-    four = [start(small, "consolidate", "--json") for _ in range(4)]
-    told = [p.communicate() for p in four]
-    codes = [p.returncode for p in four]
-    assert 0 in codes and set(codes) <= {0, 4}, told
-    assert sum(bool(json.loads(out)["run_id"]) for p, (out, _) in zip(four, told) if p.returncode == 0) == 1
-    assert all(json.loads(out)["exit_code"] == 4 for p, (out, _) in zip(four, told) if p.returncode) and len(state_of(small).runs) == 1
 
 
 def test_whoever_only_looks_need_not_wait(small, capsys):

@@ -9,9 +9,8 @@ from calls import gnc_process
 from git_notes_consolidation.core.settings import RetentionConfig
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.evaluation.decay import evaluate_retention, file_touches, memory_touches, tuned
-from git_notes_consolidation.retention.forecast import MODELS, base_level_of_three, sampled
+from git_notes_consolidation.retention.forecast import MODELS, answered, base_level_of_three, by_time, left_out, measures, reliability, sampled
 from git_notes_consolidation.retention.touches import BadTable, read_touches, snapshots, touches_of
-from git_notes_consolidation.retention.skill import answered, by_time, left_out, measures, reliability
 from git_notes_consolidation.staleness.history import Step, write_history
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import MemoryMetadata

@@ -9,10 +9,10 @@ from git_notes_consolidation.core.settings import DECAYS, NAMESPACE_IMPORTANCE, 
 from git_notes_consolidation.core.models import MemoryMetadata, MemoryTier, RetentionScore
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.retention.score import (
-    activation, age_days, compute_retention_score, factors_of, importance, power_law, recency, retrievability,
+    activation, age_days, compute_retention_score, importance, recency, retrievability,
     score_decomposition, trace_strength)
 from git_notes_consolidation.retention.tiers import (
-    counts_by_half_life, days_in_tiers, floor_of, retention_frame, tier_by_score, tier_counts, tier_of,
+    counts_by_half_life, days_in_tiers, retention_frame, tier_by_score, tier_counts, tier_of,
     weights)
 from hypothesis import assume, given
 from hypothesis import strategies as st
@@ -352,7 +352,7 @@ def test_a_kind_without_a_successor_means_nothing():
     assert verdict(decision, MemoryMetadata("x", superseded_kind="full")) == verdict(decision, MemoryMetadata("x"))
 
 
-# Days in tiers and the floor
+# Days in tiers
 
 TABLE = {"decisions": (27, 115, 251), "learnings": (20, 93, 201), "patterns": (17, 83, 177), "retrospective": (15, 75, 155), "inception": (10, 60, 118),
          "blockers": (10, 60, 118), "research": (5, 49, 92), "elicitation": (5, 49, 92), "progress": (1, 39, 73), "reviews": (1, 39, 73)}
@@ -363,16 +363,6 @@ def test_days_in_tiers(namespace):
     hot, warm, archived = TABLE[namespace]
     assert days_in_tiers(namespace, replace(DEFAULT, grace_days=0)) == {"leaves_hot": hot, "leaves_warm": warm, "archived": archived}
     assert days_in_tiers(namespace, DEFAULT) == {"leaves_hot": max(hot, 7), "leaves_warm": warm, "archived": archived}
-
-
-@pytest.mark.parametrize("namespace", NAMESPACES)
-def test_the_designs_floor(namespace):
-    floor = {"decisions": 0.4, "learnings": 0.36, "patterns": 0.34, "retrospective": 0.32, "inception": 0.28, "blockers": 0.28, "research": 0.24,
-             "elicitation": 0.24}.get(namespace, 0.2)
-    assert (floor_of(namespace, GNM), floor_of(namespace, DEFAULT)) == (floor, 0.0)
-    ancient = mem("x", days_ago=36_000, namespace=namespace, now=NOW)
-    assert verdict(ancient, MemoryMetadata("x"), GNM)[0].overall == floor and verdict(ancient, MemoryMetadata("x"))[0].overall < 1e-9
-    assert days_in_tiers(namespace, GNM)["archived"] == math.inf and (days_in_tiers(namespace, GNM)["leaves_warm"] == math.inf) == (floor >= 0.3)
 
 
 # What the sliders compute
@@ -387,14 +377,6 @@ def test_a_longer_half_life_lets_nothing_go(group, known, config, half_lives):
     for up_to in range(1, 4):
         near = [sum(list(c.values())[:up_to]) for c in counts.values()]
         assert near == sorted(near)
-
-
-@given(st.tuples(*[st.integers(0, 1000)] * 3), st.floats(0.01, 100))
-def test_weights_are_proportions(raw, scale):
-    got = weights(*(scale * r for r in raw))
-    RetentionConfig(**got)
-    share = [r / sum(raw) if any(raw) else 1 / 3 for r in raw]
-    assert list(got) == ["recency_weight", "activation_weight", "importance_weight"] and list(got.values()) == pytest.approx(share)
 
 
 def test_preset_subcog_scores_with_design_fives_numbers():
@@ -427,21 +409,3 @@ def test_act_r_counts_every_access(first, part, count, d):
     s = trace_strength(first, last, count, d)
     assert trace_strength(first, 0, count + 1, d) >= s - 1e-12 and trace_strength(first, last, count + 1, d) >= s
     assert trace_strength(first + 7, last + 7, count, d) <= s + 1e-12 and 0 <= retrievability(first, last, count, 30, d) <= 1
-
-
-# What mutants survived
-
-
-def test_a_trace_as_old_as_the_capture_counts_like_it():
-    assert trace_strength(10.0, 10.0, 3) == pytest.approx(4 * 10 ** -0.75)
-
-
-def test_the_decay_that_is_named_is_taken():
-    m = mem("x", namespace="decisions", days_ago=60, now=NOW)
-    of = {d: factors_of(m, MemoryMetadata(m.id), RetentionConfig(decay=d), NOW)[0] for d in ("exponential", "power")}
-    assert of == {"exponential": recency(60, 30), "power": power_law(60, 30, RetentionConfig().decay_exponent)}
-
-
-def test_the_rows_of_the_frame_are_named():
-    m = mem("x", now=NOW)
-    assert retention_frame([m], {}, RetentionConfig(), NOW).index.name == "memory_id"
