@@ -18,9 +18,9 @@ from ..text.names import names_of, references
 from ..text.topics import content_stems, topic_of
 from ..supersession.blockers import closed
 from ..text.subjects import last_words
-from ..similarity.updates import NearPairs
+from ..similarity.updates import KnownClusters, near_clusters
 from ..similarity.clusters import cluster_rows, MemoryCluster
-from ..similarity.tiles import clusters_and_pairs, tiled_clusters
+from ..similarity.linkage import flat_clusters
 from ..llm.batch import Job
 from ..supersession.judge import SURE
 from ..summaries.extraction import NothingToQuote, summarize_cluster
@@ -32,20 +32,19 @@ from .candidates import _named
 __all__ = ['cluster', 'references_of', 'target_of', 'linked', 'Group', 'summarize_groups', 'summarize']
 
 # %% ../../nbs/13_consolidation/04_cluster.ipynb #137a34de
-_MANY = 5_000  # Memories from which on it pays to keep who is near
+_MANY = 5_000  # Memories from which on it pays to keep the clusters
 
 
 def cluster(
     s: Scanned,
     stands_for: Mapping[str, str],  # Memory id to the id that stands for it
-) -> tuple[list[MemoryCluster], NearPairs | None]:
-    """Groups of memories about the same thing, and the near pairs to keep, where all memories are looked at
-    and are many."""
-    kept: list[NearPairs | None] = [None]
+) -> tuple[list[MemoryCluster], KnownClusters | None]:
+    "Groups of memories about the same thing, and what to keep of them, where they are all, and many."
+    kept: list[KnownClusters | None] = [None]
     def flat(X: np.ndarray, distance: float, at: np.ndarray) -> np.ndarray:
         if len(current) < max(_MANY, sum(i == j for i, j in stands_for.items())):
-            return tiled_clusters(X, distance, at)
-        labels, kept[0] = clusters_and_pairs(X, distance, s.near, at)
+            return flat_clusters(X, distance, at)
+        labels, kept[0] = near_clusters(X, distance, s.near, at)
         return labels
     with span("consolidation.cluster", min_size=s.config.min_cluster_size,
               max_size=s.config.max_cluster_size) as log:

@@ -10,9 +10,8 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "endpoint": "EndpointEmbedder get_embedder",
     "components": "reached first_seen",
     "linkage": "dendrogram flat_clusters",
-    "updates": "NearPairs near_clusters",
+    "updates": "KnownClusters near_clusters",
     "clusters": "Clusters MemoryCluster cluster_memories cluster_rows dominant_namespace split",
-    "neighbours": "Candidates SearchVectors fused_older nearest_older",
+    "neighbours": "Candidates SearchVectors fused_older nearest_older shared_older",
     "static": "StaticEmbedder",
-    "tiles": "tiled_clusters tiled_components tiled_older clusters_and_pairs",
 })

@@ -7,7 +7,6 @@ import threading
 import time
 from pathlib import Path
 
-import numpy as np
 import pytest
 from calls import gnc, new_repo
 from calls import state_of as read_state
@@ -16,9 +15,7 @@ from git_notes_consolidation.apps.fleet import sweep as fleet
 from git_notes_consolidation.core import processes as parallel
 from git_notes_consolidation.consolidation import stores as service
 from git_notes_consolidation.consolidation import plan as consolidation_plan
-from git_notes_consolidation.similarity import tiles
-from git_notes_consolidation.similarity.components import components
-from git_notes_consolidation.similarity.linkage import flat_clusters
+from git_notes_consolidation.similarity import neighbours
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
 from git_notes_consolidation.store.git import open_repo
@@ -27,7 +24,7 @@ from helpers import git, refs, replace_everywhere, story
 
 pytestmark = pytest.mark.slow
 
-REAL = tiles.neighbour_forest
+REAL = neighbours.older_of
 
 
 @pytest.fixture(scope="module")
@@ -61,16 +58,16 @@ def plan(home, workers=None):
 def alone(year): return plan(year)
 
 
-SPREAD = {"neighbour_forest", "cluster_components", "older_of", "judge_pairs", "summarize_groups"}
+SPREAD = {"older_of", "judge_pairs", "summarize_groups"}
 
 
 class Victim:
-    "The first to work on a tile says who it is and works on until it is killed."
-    def __init__(self, file): self.file, self.__name__ = str(file), "neighbour_forest"
+    "The first to work on a share says who it is and works on until it is killed."
+    def __init__(self, file): self.file, self.__name__ = str(file), "older_of"
 
-    def __call__(self, tile):
+    def __call__(self, share):
         try: handle = os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-        except FileExistsError: return REAL(tile)
+        except FileExistsError: return REAL(share)
         os.write(handle, str(os.getpid()).encode())
         os.close(handle)
         time.sleep(120)
@@ -90,7 +87,7 @@ def kill_when_it_works(file):
 
 def test_a_worker_that_is_killed_while_it_works_changes_nothing(year, alone, dask, tmp_path, everything_pays, monkeypatch):
     file = tmp_path / "victim"
-    replace_everywhere(monkeypatch, tiles, "neighbour_forest", Victim(file))
+    replace_everywhere(monkeypatch, neighbours, "older_of", Victim(file))
     killer = kill_when_it_works(file)
     with pool.cluster(dask) as hands: assert plan(year, hands) == alone
     assert set(hands.sent) == SPREAD and min(hands.sent.values()) > 1
@@ -122,37 +119,6 @@ def test_without_dask_the_extra_is_named(small, tmp_path, monkeypatch):
     monkeypatch.setitem(__import__("sys").modules, "distributed", None)
     said = gnc("fleet", small("a"), "--scheduler", "tcp://127.0.0.1:9", "--state", tmp_path / "s")
     assert said.code == 1 and "pip install 'git-notes-consolidation[fleet]'" in said.err
-
-
-# Tiles
-
-def rows(n, seed=0, d=24):
-    "Unit rows in groups, none of them rounded, some equal, and many pairs within 1e-9 of the distance 0.3."
-    rng = np.random.default_rng(seed)
-    centres = rng.normal(size=(n // 8, d))
-    X = centres[rng.integers(0, len(centres), n)] + 0.35 * rng.normal(size=(n, d))
-    X /= np.linalg.norm(X, axis=1, keepdims=True)
-    side = rng.normal(size=(n // 4, d))
-    side -= (side * X[:n // 4]).sum(1, keepdims=True) * X[:n // 4]
-    side /= np.linalg.norm(side, axis=1, keepdims=True)
-    near = 0.7 + 1e-9 * rng.integers(-1, 2, (n // 4, 1))
-    X[-(n // 4):] = near * X[:n // 4] + np.sqrt(1 - near**2) * side
-    X[n // 2] = X[3]
-    return X
-
-
-@pytest.mark.parametrize("parts", [1, 2, 7])
-@pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_how_the_rows_are_cut_does_not_change_a_label(parts, dtype, everything_pays, monkeypatch):
-    monkeypatch.setattr(tiles, "_parts", lambda n, workers: [(n * i // parts, n * (i + 1) // parts) for i in range(parts)])
-    X = rows(200).astype(dtype)
-    class Here:
-        n = 2
-        def each(self, f, shares): return [f(x) for x in shares]
-    with parallel.using_pool(Here()) as _:
-        for t in (0.1, 0.3, 0.6):
-            assert np.array_equal(tiles.tiled_components(X, t), components(X, t))
-            assert np.array_equal(tiles.tiled_clusters(X, t), flat_clusters(X, t))
 
 
 # Repositories
