@@ -12,6 +12,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "linkage": "dendrogram flat_clusters",
     "updates": "KnownClusters near_clusters",
     "clusters": "Clusters MemoryCluster cluster_memories cluster_rows dominant_namespace split",
-    "neighbours": "Candidates SearchVectors fused_older nearest_older shared_older",
+    "neighbours": "Candidates SearchVectors fused_older shared_older",
     "static": "StaticEmbedder",
 })

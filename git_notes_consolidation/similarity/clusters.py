@@ -135,10 +135,9 @@ def cluster_memories(
     config: SubconsciousnessConfig,
     *,
     threshold: float | None = None,
-    flat: Callable[[np.ndarray, float, np.ndarray], np.ndarray] = flat_clusters,
 ) -> Clusters:  # Each memory in at most one
     "`cluster_rows`, of memories whose vectors are known by id."
     known = {m.id: m for m in memories if m.id in embeddings}
     members = [known[i] for i in sorted(known)]
     return Clusters(cluster_rows(members, np.stack([embeddings[m.id] for m in members]), config,
-                                 threshold=threshold, flat=flat) if members else ())
+                                 threshold=threshold) if members else ())

@@ -12,7 +12,7 @@ from ..core.processes import parallel_map, process_count
 from .components import _where
 
 # %% auto #0
-__all__ = ['Candidates', 'SearchVectors', 'fused_older', 'nearest_older', 'Stretch', 'older_of', 'shared_older']
+__all__ = ['Candidates', 'SearchVectors', 'fused_older', 'Stretch', 'older_of', 'shared_older']
 
 # %% ../../nbs/07_similarity/11_neighbours.ipynb #717713c0
 class Candidates(NamedTuple):
@@ -100,19 +100,6 @@ def fused_older(
     newer, older = by_age[newer], by_age[older]
     last = np.lexsort((older, newer))
     return Candidates(newer[last], older[last], similarity[last])
-
-# %% ../../nbs/07_similarity/11_neighbours.ipynb #66152bf1
-def nearest_older(
-    X: np.ndarray,  # (n, d) rounded rows of length one
-    order: Sequence[int] | np.ndarray,  # (n,) ages: smaller is older
-    groups: Sequence[Any] | np.ndarray,  # (n,) the namespace of each
-    same: int = 10,  # Of each row's own group
-    other: int = 5,  # Of all other groups together
-    floor: float = 0.0,  # Least similarity
-    block: int = 1024,  # Rows at a time
-) -> Candidates:  # Of equally similar ones the older, then the earlier row
-    "The most similar strictly older rows of each row."
-    return fused_older([SearchVectors(X, floor)], order, groups, same, other, block=block)
 
 # %% ../../nbs/07_similarity/11_neighbours.ipynb #f4cd38ed
 class Stretch(NamedTuple):

@@ -5,7 +5,7 @@
 # %% ../../nbs/11_summaries/02_values.ipynb #557b8447
 from __future__ import annotations
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 from functools import lru_cache
 from ..core.memory import Memory
@@ -15,14 +15,9 @@ from ..temporal.resolve import find_references, outlook_of
 from .alignment import abbreviates, word_key
 
 # %% auto #0
-__all__ = ['stated', 'amounts', 'tells', 'means_day', 'measure', 'noun', 'same_noun', 'overturns']
+__all__ = ['amounts', 'tells', 'means_day', 'measure', 'noun', 'same_noun', 'overturns']
 
 # %% ../../nbs/11_summaries/02_values.ipynb #02d03b50
-def stated(facts: Iterable[Fact]) -> list[Fact]:
-    "The values among some facts: all but the denials."
-    return [f for f in facts if f.kind != "negation"]
-
-
 def amounts(facts: Sequence[Fact]) -> Iterator[tuple[Fact, float, str]]:
     "The readings of the numbers of a sentence: fact, amount, unit; a rate as the time between two."
     numbers = [f for f in facts if f.kind in ("number", "version")]

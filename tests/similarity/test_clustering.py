@@ -8,7 +8,7 @@ from git_notes_consolidation.similarity import linkage, updates
 from git_notes_consolidation.similarity import components as similarity_components
 from git_notes_consolidation.consolidation import scan as phases
 from git_notes_consolidation.consolidation import cluster as consolidation_cluster
-from git_notes_consolidation.similarity.neighbours import SearchVectors, fused_older, nearest_older
+from git_notes_consolidation.similarity.neighbours import SearchVectors, fused_older
 from git_notes_consolidation.similarity.updates import KnownClusters, near_clusters
 from git_notes_consolidation.similarity.linkage import dendrogram, flat_clusters
 from git_notes_consolidation.similarity.clusters import cluster_memories, split
@@ -202,11 +202,11 @@ def plain_nearest(X, order, groups, same, other, floor):
 
 @pytest.mark.slow
 @given(seeds, st.integers(0, 6), st.integers(0, 6), st.floats(-0.2, 0.9), st.integers(1, 50))
-def test_nearest_older_is_what_its_definition_says(seed, same, other, floor, block):
+def test_one_search_is_what_its_definition_says(seed, same, other, floor, block):
     rng = np.random.default_rng(seed)
     X = round_vectors(np.round(heaps(seed, d=4) * 2))  # coarse: many are equally similar
     order, groups = rng.integers(0, len(X), len(X)), [f"g{g}" for g in rng.integers(0, 3, len(X))]
-    near = nearest_older(X, order, groups, same, other, floor, block)
+    near = fused_older([SearchVectors(X, floor)], order, groups, same, other, block=block)
     expected, S = plain_nearest(X, order, groups, same, other, floor)
     assert list(zip(near.newer.tolist(), near.older.tolist())) == expected
     assert near.similarity.tolist() == [S[p] for p in expected]
@@ -216,7 +216,7 @@ def test_nearest_older_is_what_its_definition_says(seed, same, other, floor, blo
 def test_a_later_arrival_changes_no_earlier_pair(seed, k):
     X = round_vectors(heaps(seed, n=50, d=16))
     order, groups = np.arange(50), np.arange(50) % 3
-    whole, part = nearest_older(X, order, groups), nearest_older(X[:k], order[:k], groups[:k])
+    whole, part = fused_older([SearchVectors(X)], order, groups), fused_older([SearchVectors(X[:k])], order[:k], groups[:k])
     early = whole.newer < k
     assert all(np.array_equal(a[early], b) for a, b in zip(whole, part))
 
@@ -261,7 +261,7 @@ def test_who_asks_the_same_twice_gets_the_same_answer(seed, floor, depth):
     rng = np.random.default_rng(seed)
     X, order, groups = round_vectors(np.round(heaps(seed, d=4) * 2)), *rng.integers(0, 30, (2, 90))
     order, groups = order[:len(X)], groups[:len(X)] % 3
-    once, twice = nearest_older(X, order, groups, floor=floor), fused_older([SearchVectors(X, floor)] * 2, order, groups, depth=depth)
+    once, twice = (fused_older([SearchVectors(X, floor)] * k, order, groups, depth=depth) for k in (1, 2))
     assert all(np.array_equal(a, b) for a, b in zip(once, twice))
 
 
