@@ -70,20 +70,21 @@ class _Clusters:
     norms: np.ndarray  # (rows,) their exact lengths
     first: np.ndarray  # (n,) the first row of each cluster
     sizes: np.ndarray  # (n,) float64
-    # (n // 2 + 1, d) float64, of those that have merged; a page of it takes memory once it is written
-    sums: np.ndarray
-    place: np.ndarray  # (n,) where its sum stands; −1 while it is one row, or equal ones
-    free: list[int]  # Places in `sums` that nobody uses, the next one last
     names: tuple[bytes, ...]  # A hash of the vector that each began with
     bits: np.ndarray  # (n,) int64: 63 bits of that; when it has merged, the least of its parts'
+
+    def __post_init__(self) -> None:
+        n = len(self)
+        # Of those that have merged; a page of it takes memory once it is written
+        self.sums = np.empty((n // 2 + 1, self.X.shape[1]))
+        self.place = np.full(n, -1)  # Where its sum stands; −1 while it is one row, or equal ones
+        self.free = list(range(n // 2, -1, -1))  # Places in `sums` that nobody uses, the next one last
 
     def __len__(self) -> int: return len(self.first)
 
     def some(self, ids: np.ndarray) -> _Clusters:
         "These alone, before any has merged."
-        n = len(ids)
-        sums, places = np.empty((n // 2 + 1, self.X.shape[1])), (np.full(n, -1), list(range(n // 2, -1, -1)))
-        return _Clusters(self.X, self.norms, self.first[ids], self.sizes[ids], sums, *places,
+        return _Clusters(self.X, self.norms, self.first[ids], self.sizes[ids],
                          tuple(self.names[i] for i in ids.tolist()), self.bits[ids])
 
     def total(self, ids: np.ndarray) -> np.ndarray:
@@ -124,11 +125,8 @@ def _clusters(
     which = np.array([seen.setdefault(blake2b(np.ascontiguousarray(X[r]).data, digest_size=16).digest(),
                                       len(seen)) for r in rows], np.intp)
     first = rows[np.unique(which, return_index=True)[1]]
-    n = len(first)
-    sums, bits = np.empty((n // 2 + 1, X.shape[1])), np.frombuffer(b"".join(seen), "<u8")[::2] >> 1
-    places = np.full(n, -1), list(range(n // 2, -1, -1))
-    return _Clusters(X, norms, first, np.bincount(which).astype(np.float64), sums, *places, (*seen,),
-                     bits.astype(np.int64)), which
+    bits = (np.frombuffer(b"".join(seen), "<u8")[::2] >> 1).astype(np.int64)
+    return _Clusters(X, norms, first, np.bincount(which).astype(np.float64), (*seen,), bits), which
 
 # %% ../../nbs/07_similarity/08_linkage.ipynb #e4d3cb32
 @dataclass
