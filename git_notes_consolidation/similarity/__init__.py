@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "components": "reached first_seen",
     "linkage": "dendrogram flat_clusters",
     "updates": "KnownClusters near_clusters",
-    "clusters": "Clusters MemoryCluster cluster_memories cluster_rows dominant_namespace split",
+    "clusters": "Clusters MemoryCluster cluster_memories clusters_from dominant_namespace split",
     "neighbours": "Candidates SearchVectors fused_older shared_older",
     "static": "StaticEmbedder",
 })

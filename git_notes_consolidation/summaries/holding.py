@@ -53,7 +53,8 @@ def clauses(p: Piece) -> tuple[Clause, ...]:
         if not (raw := p.text[a:b]).strip(): continue
         nots = [f for f in p.facts if f.kind == "negation" and a <= f.start < b
                 and not _NO_DENIAL.match(p.text, f.start)]
-        every = {word_key(w) for w in _PARTS.findall(raw)}
+        said = ((w.lower(), word_key(w)) for w in _PARTS.findall(raw))
+        every = {k for w, k in said if len(k) > 3 or w == k}
         keys = frozenset(t.key for t in p.tokens if a <= t.start < b)
         out.append(Clause(a, b, raw, keys,
                           frozenset(word_key(w, cut=True) for f in nots for w in words(f.value[4:])[-1:]),

@@ -96,10 +96,7 @@ class Sources:
         "Words that have a capital where nothing else gives them one."
         return frozenset(x for s in self.all for x, opens in _names(s.said) if not opens)
 
-    @cached_property
-    def words(self) -> frozenset[str]: return frozenset(self.known.weights)
-
-    def tells(self, key: str) -> bool: return self.known.has(self.words, key)
+    def tells(self, key: str) -> bool: return bool(self.known.known(key))
 
     def apart(self, keys: Collection[str], s: Statement,
               near: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
@@ -125,7 +122,7 @@ class Sources:
 def _strange(p: Piece, given: Sources) -> Iterator[Fault]:
     new = [(t, -1 if t.fact or given.tells(t.key) else 1) for t in p.tokens
            if t.fact or t.key not in _COMMON]
-    worst, run = sum(x for _, x in new), 0
+    worst, run = max(sum(x for t, x in new if c.start <= t.start < c.end) for c in clauses(p)), 0
     for _, x in new: run = max(0, run + x); worst = max(worst, run - 1)
     if worst >= given.strange:
         yield Fault("strange", ", ".join(p.text[t.start:].split()[0].strip(".,;:") for t, x in new if x > 0))
@@ -183,7 +180,8 @@ def _counts_anew(p: Piece, f: Fact, given: Sources) -> bool:
     "Is it a number in words of something that the sources do not count?"
     counted = noun(p.text, f)
     return (measure(f) == "number " and p.text[f.start:f.end].split()[0].isalpha() and bool(counted)
-            and not any(noun(s.piece.text, g) == counted for s in given.holds for g in s.values()))
+            and not any(measure(g) == "number " and noun(s.piece.text, g) == counted
+                        for s in given.holds for g in s.values()))
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #f167b370
 def _rival(p: Piece, f: Fact, c: Clause, same: Sequence[Statement], given: Sources) -> str:
@@ -428,11 +426,11 @@ class Verification:
 
 def coverage(told: Sequence[Piece], given: Sources, gone: Collection[str]) -> float:
     "Share of the current memories of which some sentences tell something."
-    v, current = given.known, {s.memory.id for s in given.all} - {*gone}
+    current = {s.memory.id for s in given.all} - {*gone}
     heard = [p.content for p in told]
     near = {s.memory.id for keys in heard for share, s in [given.best(keys, given.all)] if s and share > 0.5}
     near |= {s.memory.id for s in given.all for keys in heard
-             if v.share(s.piece.content, keys) > 0.5}
+             if given.known.share(s.piece.content, keys) > 0.5}
     return len(current & near) / len(current) if current else 1.0
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #20ecceda
