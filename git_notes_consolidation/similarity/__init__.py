@@ -3,7 +3,7 @@ from git_notes_consolidation import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "embedder": "Embedder EmbeddingError round_vectors",
-    "lexical": "LexicalEmbedder similarity embed_memories FUNCTION_WORDS",
+    "lexical": "LexicalEmbedder similarity FUNCTION_WORDS",
     "calibration": "Thresholds calibrate thresholds_from CALIBRATION_PAIRS cosines minilm_cosines",
     "minilm": "MINILM MiniLMEmbedder WordPieces minilm_files packaged_minilm pull_minilm word_pieces",
     "plugin_vectors": "PluginVectors plugin_rows without_vector",
