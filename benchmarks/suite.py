@@ -86,10 +86,10 @@ def product(n: int, place: Path) -> Work:
 
 
 def neighbours(n: int, place: Path) -> Work:
-    from git_notes_consolidation.similarity.neighbours import nearest_older
+    from git_notes_consolidation.similarity.neighbours import SearchVectors, fused_older
     X, rng = load(place), np.random.default_rng(1)
     groups = rng.integers(0, 6, n)
-    return lambda: {"pairs": len(nearest_older(X, np.arange(n), groups, floor=0.3).newer)}
+    return lambda: {"pairs": len(fused_older([SearchVectors(X, 0.3)], np.arange(n), groups).newer)}
 
 
 def sqlite_vec(n: int, place: Path) -> Work:

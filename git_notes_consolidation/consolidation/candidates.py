@@ -20,8 +20,7 @@ from ..text.names import mentions, names_of
 from ..text.words import (
     MemoryNames, mentions_title, min_title_words, stems_of, title_words)
 from ..similarity.lexical import LexicalEmbedder
-from ..similarity.neighbours import SearchVectors
-from ..similarity.tiles import tiled_older
+from ..similarity.neighbours import SearchVectors, shared_older
 from ..supersession.judge import SURE, unsure, weigh
 from ..supersession.questions import to_ask_about
 from ..supersession.succession import behind_others, chance
@@ -92,8 +91,8 @@ def candidates(
     halves = ([SearchVectors(those(s.vectors), s.embedder.floor)]
               + ([] if s.lexical is None else [SearchVectors(those(s.lexical), LexicalEmbedder.floor)]))
     first = next((i for i, m in enumerate(current) if s.scope.has(m)), len(current))
-    near = tiled_older(halves, np.arange(len(current)), [m.namespace for m in current], *s.nearest,
-                       _KIN, first)
+    near = shared_older(halves, np.arange(len(current)), [m.namespace for m in current], *s.nearest, _KIN,
+                        since=first)
     # An embedder may have no vector for a memory: no cosine
     seen = {k: bool(s.vectors[at[k]].any()) for k in {*near[0].tolist(), *near[1].tolist()}}
     pairs: dict[tuple[int, int], float | None] = {(a, b): x if seen[a] and seen[b] else None for a, b,

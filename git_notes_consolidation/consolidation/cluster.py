@@ -4,7 +4,7 @@
 
 # %% ../../nbs/13_consolidation/04_cluster.ipynb #770d375e
 from __future__ import annotations
-import re
+import re, time
 import numpy as np
 from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
@@ -13,14 +13,15 @@ from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..core.reports import ConsolidationPhase, Failed
 from ..core.processes import parallel_map, process_count
+from ..observability.metrics import record
 from ..observability.tracing import detail_span, span
 from ..text.names import names_of, references
 from ..text.topics import content_stems, topic_of
 from ..supersession.blockers import closed
 from ..text.subjects import last_words
-from ..similarity.updates import NearPairs
-from ..similarity.clusters import cluster_rows, MemoryCluster
-from ..similarity.tiles import clusters_and_pairs, tiled_clusters
+from ..similarity.updates import KnownClusters, near_clusters
+from ..similarity.clusters import clusters_from, MemoryCluster
+from ..similarity.linkage import flat_clusters
 from ..llm.batch import Job
 from ..supersession.judge import SURE
 from ..summaries.extraction import NothingToQuote, summarize_cluster
@@ -32,21 +33,14 @@ from .candidates import _named
 __all__ = ['cluster', 'references_of', 'target_of', 'linked', 'Group', 'summarize_groups', 'summarize']
 
 # %% ../../nbs/13_consolidation/04_cluster.ipynb #137a34de
-_MANY = 5_000  # Memories from which on it pays to keep who is near
+_MANY = 5_000  # Memories from which on it pays to keep the clusters
 
 
 def cluster(
     s: Scanned,
     stands_for: Mapping[str, str],  # Memory id to the id that stands for it
-) -> tuple[list[MemoryCluster], NearPairs | None]:
-    """Groups of memories about the same thing, and the near pairs to keep, where all memories are looked at
-    and are many."""
-    kept: list[NearPairs | None] = [None]
-    def flat(X: np.ndarray, distance: float, at: np.ndarray) -> np.ndarray:
-        if len(current) < max(_MANY, sum(i == j for i, j in stands_for.items())):
-            return tiled_clusters(X, distance, at)
-        labels, kept[0] = clusters_and_pairs(X, distance, s.near, at)
-        return labels
+) -> tuple[list[MemoryCluster], KnownClusters | None]:
+    "Groups of memories about the same thing, and what to keep of them, where they are all, and many."
     with span("consolidation.cluster", min_size=s.config.min_cluster_size,
               max_size=s.config.max_cluster_size) as log:
         current = [(m, i) for m, i in zip(s.memories, s.rows().tolist()) if stands_for[m.id] == m.id
@@ -55,11 +49,14 @@ def cluster(
         threshold = s.config.consolidation_threshold or s.embedder.cluster_threshold
         at = np.array([i for _, i in current], np.intp)
         # No copy of nearly all of them
-        rows = (s.vectors, at) if 2 * len(at) > len(s.vectors) else (s.vectors[at], None)
-        found = cluster_rows([m for m, _ in current], rows[0], s.config, at=rows[1], threshold=threshold,
-                             flat=flat)
+        X, rows = (s.vectors, at) if 2 * len(at) > len(s.vectors) else (s.vectors[at], None)
+        begin, many = time.perf_counter(), max(_MANY, sum(i == j for i, j in stands_for.items()))
+        labels, kept = (near_clusters(X, 1 - threshold, s.near, rows) if len(current) >= many
+                        else (flat_clusters(X, 1 - threshold, rows), None))
+        found = clusters_from([m for m, _ in current], X, labels, s.config, rows)
+        record("clustering.duration", time.perf_counter() - begin)
         log.set(clusters_found=len(found), threshold=threshold)
-    return found, kept[0]
+    return found, kept
 
 # %% ../../nbs/13_consolidation/04_cluster.ipynb #7cce0f4f
 _VERBS = {

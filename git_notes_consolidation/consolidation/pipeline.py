@@ -19,7 +19,7 @@ from ..observability.tracing import span
 from ..retention.score import retention_scores
 from ..retention.tiers import tier_of
 from ..similarity.components import reached
-from ..similarity.updates import NearPairs
+from ..similarity.updates import KnownClusters
 from ..similarity.clusters import MemoryCluster
 from ..store.state import refused, State
 from ..supersession.judge import DOUBTED
@@ -203,8 +203,8 @@ class Desired:
     review: Mapping[str, tuple[MemoryEdge | MemorySummary, str]] = field(default_factory=dict)
     closed: tuple[str, ...] = ()  # Questions that no longer arise
     waiting: int = 0  # Replacements that the next run may make
-    # The near pairs to keep; none: what is kept stays
-    near: NearPairs | None = field(default=None, compare=False, repr=False)
+    # The clusters to keep; none: what is kept stays
+    near: KnownClusters | None = field(default=None, compare=False, repr=False)
 
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #992f8967

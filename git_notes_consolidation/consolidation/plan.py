@@ -15,7 +15,7 @@ from ..core.models import (
     EdgeType, MemoryEdge, MemorySummary, MemoryTier, TierTransition)
 from ..core.reports import ConsolidationPhase, ConsolidationResult
 from ..core.loading import Settings
-from ..similarity.updates import NearPairs
+from ..similarity.updates import KnownClusters
 from ..store.git import RepoError
 from ..store.events import (
     Append, edge_append, encode, REFS, review_append, set_append, summary_append, tier_append)
@@ -45,8 +45,8 @@ class Plan:
     limit: int = 0  # … and how many it may
     may_expire: int = 0  # Memories that it may make a tombstone of, because `retention_days` says so
     waiting: int = 0  # Replacements that it leaves to the next run: with them it would supersede too many
-    # For the cache, and no part of the plan: the near pairs
-    near: NearPairs | None = field(default=None, compare=False, repr=False)
+    # For the cache, and no part of the plan: the clusters
+    near: KnownClusters | None = field(default=None, compare=False, repr=False)
 
     @property
     def expires(self) -> int:

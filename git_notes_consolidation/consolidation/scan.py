@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.core.settings import SubconsciousnessConfig
     from git_notes_consolidation.text.words import MemoryNames
     from git_notes_consolidation.similarity.embedder import Embedder
-    from git_notes_consolidation.similarity.updates import NearPairs
+    from git_notes_consolidation.similarity.updates import KnownClusters
     from git_notes_consolidation.llm.batch import Model
 
 # %% auto #0
@@ -67,7 +67,7 @@ class Scanned:
     buried: Mapping[str, Memory] = field(default_factory=dict)
     apart: int = 0  # Exact repeats that are not among the memories, because all is known of them
     last: str = ""  # The commit of the latest memory, where that is one of these
-    near: NearPairs | None = None  # The near pairs of an earlier run
+    near: KnownClusters | None = None  # The clusters of an earlier run
     at: np.ndarray | None = None  # (n,) the row of each memory's vector; none: as they come
     # What memories are called, where that is known
     called: Mapping[str, MemoryNames] = field(default_factory=dict)

@@ -24,7 +24,7 @@ from ..similarity.embedder import Embedder
 from ..similarity.endpoint import get_embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.plugin_vectors import without_vector
-from ..similarity.updates import NearPairs
+from ..similarity.updates import KnownClusters
 from ..store.git import MEM, missing_memories, open_repo, Repo, RepoError
 from ..store.events import Append, Events, every_tip, REFS, shared_tips
 from ..store.writer import append
@@ -151,7 +151,7 @@ class ConsolidationService(Looking):
             apart=v.apart, fresh=v.fresh)
         if not v.known: return v, s, expired
         return v, replace(s, last="" if v.known.new.memories else v.known.base["last"],
-                          near=NearPairs.from_bytes(store_cache.recalled_near(conn, e.name)),
+                          near=KnownClusters.from_bytes(store_cache.recalled_near(conn, e.name)),
                           called=store_tables.stored_names(conn)), expired
 
     def _found(self, now: datetime, scope: Scope, full: bool,

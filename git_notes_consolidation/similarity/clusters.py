@@ -4,10 +4,9 @@
 
 # %% ../../nbs/07_similarity/10_clusters.ipynb #45d42dc3
 from __future__ import annotations
-import time
 import numpy as np
 from collections import Counter
-from collections.abc import Callable, Generator, Mapping, Sequence
+from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any
 from ..core.memory import Memory
@@ -18,7 +17,7 @@ from .lexical import LexicalEmbedder
 from .linkage import dendrogram, flat_clusters, groups_of
 
 # %% auto #0
-__all__ = ['MemoryCluster', 'dominant_namespace', 'split', 'cluster_rows', 'Clusters', 'cluster_memories']
+__all__ = ['MemoryCluster', 'dominant_namespace', 'split', 'clusters_from', 'Clusters', 'cluster_memories']
 
 # %% ../../nbs/07_similarity/10_clusters.ipynb #b94f5c11
 @dataclass(frozen=True)
@@ -94,29 +93,19 @@ def split(
     return sorted(parts, key=lambda part: int(part[0]))
 
 # %% ../../nbs/07_similarity/10_clusters.ipynb #86b96785
-def cluster_rows(
+def clusters_from(
     members: Sequence[Memory],  # In the order of their ids
-    X: np.ndarray,  # (n, d) their vectors; who has one of zeros is left out
-    config: SubconsciousnessConfig,  # The sizes, and a threshold that goes before the next
-    *,
-    at: np.ndarray | None = None,  # (n,) the row of each member; in their order, when not given
-    threshold: float | None = None,  # The embedder's least mean cosine; the lexical one's when not given
-    flat: Callable[[np.ndarray, float, np.ndarray], np.ndarray] = flat_clusters,  # What finds the clusters
+    X: np.ndarray,  # (n, d) their vectors
+    labels: np.ndarray,  # Of each member, as `flat_clusters` gives them
+    config: SubconsciousnessConfig,  # The sizes
+    at: np.ndarray | None = None,  # The row of each member; in their order, when not given
 ) -> list[MemoryCluster]:  # Each memory in at most one
     "Memories that belong together, whatever their dates and namespaces."
     at = np.arange(len(X)) if at is None else at
-    if len(some := np.flatnonzero(np.any(X, axis=1)[at])) < len(at):
-        members, at = [members[i] for i in some.tolist()], at[some]
-    if not members: return []
-    level = next(t for t in (config.consolidation_threshold, threshold, LexicalEmbedder.cluster_threshold)
-                 if t is not None)
-    begin = time.perf_counter()
-    labels = flat(X, 1 - level, at)
     groups = (rows for rows in groups_of(labels) if len(rows) >= config.min_cluster_size)
     parts = sorted((rows[p] for rows in groups
                     for p in split(X[at[rows]], config.min_cluster_size, config.max_cluster_size)),
                     key=lambda p: int(p[0]))
-    record("clustering.duration", time.perf_counter() - begin)
     count("clustering.clusters_found", len(parts))
     for p in parts: record("clustering.cluster_sizes", len(p))
     return [_cluster([members[i] for i in p], X[at[p]], k) for k, p in enumerate(parts)]
@@ -132,13 +121,15 @@ class Clusters(list[MemoryCluster]):
 def cluster_memories(
     memories: Sequence[Memory],  # In any order
     embeddings: Mapping[str, np.ndarray],  # Id to row; who has none, or one of zeros, is left out
-    config: SubconsciousnessConfig,
+    config: SubconsciousnessConfig,  # The sizes, and a threshold that goes before the next
     *,
-    threshold: float | None = None,
-    flat: Callable[[np.ndarray, float, np.ndarray], np.ndarray] = flat_clusters,
+    threshold: float | None = None,  # The embedder's least mean cosine; the lexical one's when not given
 ) -> Clusters:  # Each memory in at most one
-    "`cluster_rows`, of memories whose vectors are known by id."
+    "The clusters of memories whose vectors are known by id."
     known = {m.id: m for m in memories if m.id in embeddings}
     members = [known[i] for i in sorted(known)]
-    return Clusters(cluster_rows(members, np.stack([embeddings[m.id] for m in members]), config,
-                                 threshold=threshold, flat=flat) if members else ())
+    if not members: return Clusters()
+    X = np.stack([embeddings[m.id] for m in members])
+    level = next(t for t in (config.consolidation_threshold, threshold, LexicalEmbedder.cluster_threshold)
+                 if t is not None)
+    return Clusters(clusters_from(members, X, flat_clusters(X, 1 - level), config))

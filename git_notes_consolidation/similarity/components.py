@@ -11,7 +11,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 # %% auto #0
-__all__ = ['unit_rows', 'connected', 'first_seen', 'components', 'reached']
+__all__ = ['unit_rows', 'first_seen', 'reached']
 
 # %% ../../nbs/07_similarity/07_components.ipynb #5ed579f2
 def _norms(X: np.ndarray) -> np.ndarray:
@@ -42,39 +42,6 @@ def _where(mask: np.ndarray) -> tuple[np.ndarray, np.ndarray]:
     i, j = np.divmod(np.flatnonzero(mask), max(mask.shape[1], 1))
     return i, j
 
-# %% ../../nbs/07_similarity/07_components.ipynb #9c118dc7
-def connected(
-    n: int,
-    a: np.ndarray,  # (k,) one end of each pair, from 0 to n − 1
-    b: np.ndarray,  # (k,) the other
-) -> np.ndarray:  # (n,) the least number that each is connected with
-    "Which of n things the pairs connect."
-    labels = np.arange(n)
-    while (apart := labels[a] != labels[b]).any():
-        a, b = a[apart], b[apart]
-        ends = labels[np.stack([a, b])]
-        np.minimum.at(labels, ends.max(0), ends.min(0))
-        while not np.array_equal(labels, further := labels[labels]): labels = further
-    return labels
-
-# %% ../../nbs/07_similarity/07_components.ipynb #b5fc6432
-def _join(
-    U: np.ndarray,  # (n, d) float32, no row of zeros
-    level: float,  # Least product of two neighbours
-    block: int,  # Rows of a tile
-) -> np.ndarray:  # (n,) labels
-    "Connected components of the rows."
-    labels, waiting = np.arange(len(U)), np.zeros((2, 0), np.intp)
-    with _threads(len(U)):
-        for a in range(0, len(U), block):
-            for b in range(a, len(U), block):
-                i, j = _where(U[a:a + block] @ U[b:b + block].T >= level)
-                ends = labels[np.stack([i + a, j + b])]
-                waiting = np.hstack([waiting, ends[:, ends[0] != ends[1]]])
-                if waiting.shape[1] > 4 * len(U):
-                    labels, waiting = connected(len(U), *waiting)[labels], waiting[:, :0]
-    return connected(len(U), *waiting)[labels]
-
 # %% ../../nbs/07_similarity/07_components.ipynb #4fa09769
 def first_seen(
     labels: np.ndarray,  # (n,) of any kind
@@ -83,27 +50,25 @@ def first_seen(
     _, first, which = np.unique(labels, return_index=True, return_inverse=True)
     return np.argsort(np.argsort(first))[which]
 
-# %% ../../nbs/07_similarity/07_components.ipynb #7abc1be8
-def components(
-    X: np.ndarray,  # (n, d) rows of length one; zero rows stay alone
-    distance: float,  # Cosine distance up to which two rows are neighbours
-    block: int = 1024,  # Rows of a tile: memory and speed, not the answer
-) -> np.ndarray:  # (n,) a label for each row, numbered by first appearance
-    "Which rows a chain of neighbours connects, in O(n · block) memory."
-    U, norms = unit_rows(X)
-    some = np.flatnonzero(norms)
-    cosine = 1 - distance - 1e-5
-    length = 1.0 if not len(some) else float(norms[some].min() if cosine > 0 else norms.max())
-    labels = -1 - np.arange(len(U))
-    labels[some] = _join((U if len(some) == len(U) else U[some]).astype(np.float32, copy=False),
-                         cosine * length**2, block)
-    return first_seen(labels)
-
 # %% ../../nbs/07_similarity/07_components.ipynb #b40a8011
+def _level(norms: np.ndarray, distance: float) -> float:
+    "The least product of two rows that may be this near; a pair too many does no harm."
+    some = norms[norms > 0]
+    length = 1.0 if not len(some) else float(some.min() if distance < 1 else some.max())
+    return (1 - distance - 1e-5) * length**2
+
+
+def _near_any(U: np.ndarray, rows: np.ndarray, level: float, block: int = 256) -> np.ndarray:
+    "(n,) is a row near to any of these?"
+    out = np.zeros(len(U), bool)
+    for a in range(0, len(rows), block): out |= (U[rows[a:a + block]] @ U.T >= level).any(axis=0)
+    return out
+
+
 def reached(
     X: np.ndarray,  # (n, d) rows of length one
     start: Sequence[int] | np.ndarray,  # Row numbers
-    distance: float,  # As for `components`
+    distance: float,  # Cosine distance up to which two rows are neighbors
     among: np.ndarray | None = None,  # (n,) are these rows there at all? All, when not given
     block: int = 32,  # Rows at a time: speed, not the answer
     # Where more are reached, all are said to be: looking on would cost as much as clustering them
@@ -111,15 +76,12 @@ def reached(
 ) -> np.ndarray:  # Row numbers, in order
     "The components of some rows, whole; a row of zeros is reached too where the distance is 1 or more."
     U, norms = unit_rows(X)
-    U, some = U.astype(np.float32, copy=False), norms[norms > 0]
-    level = ((1 - distance - 1e-5) * (1.0 if not len(some)
-                                      else float(some.min() if distance < 1 else some.max()) ** 2))
+    U, level = U.astype(np.float32, copy=False), _level(norms, distance)
     there = np.ones(len(U), bool) if among is None else among
     seen, asked = np.zeros(len(U), bool), np.zeros(len(U), bool)
     seen[np.asarray(start, np.intp)] = True
     while len(todo := np.flatnonzero(seen & ~asked)[:block]):
         asked[todo] = True
-        seen |= (U[todo] @ U.T >= level).any(axis=0) & there
+        seen |= _near_any(U, todo, level) & there
         if np.count_nonzero(seen) > most: return np.flatnonzero(there)
     return np.flatnonzero(seen)
-

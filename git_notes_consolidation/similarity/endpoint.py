@@ -34,18 +34,17 @@ def _answered(answer: Any, n: int) -> np.ndarray:
     return X
 
 # %% ../../nbs/07_similarity/06_endpoint.ipynb #07ff76da
+_LONGEST = 8000  # Characters of a text that are sent
+
+
 @dataclass(frozen=True)
 class EndpointEmbedder:
     "An OpenAI-compatible `/embeddings`."
     base_url: str  # "http://127.0.0.1:1234/v1"
     model: str
     api_key: str = field(default="", repr=False)  # Local servers want none
-    size: int = 0  # Dimensions that its vectors must have; 0: those of the first one
     batch: int = 64  # Texts a request
-    most: int = 8000  # Characters of a text that are sent
-    timeout: float = 30.0  # Seconds for a request
     retries: int = 2  # More tries, with pauses, where the server is overloaded or out of reach
-    thresholds: Thresholds | None = None
 
     def __post_init__(self) -> None:
         url = urlsplit(self.base_url)
@@ -66,15 +65,15 @@ class EndpointEmbedder:
     @property
     def name(self) -> str:
         "The model and who serves it."
-        return f"endpoint/{self.model}{f'/{self.size}' if self.size else ''} at {self.where}"
+        return f"endpoint/{self.model} at {self.where}"
 
     @property
     def dimensions(self) -> int:
-        "As given or as answered; 0 before the first answer."
-        return self.size or int(self.__dict__.get("_seen", 0))
+        "Those of the first answer; 0 before it."
+        return int(self.__dict__.get("_seen", 0))
 
     @cached_property
-    def _lines(self) -> Thresholds: return self.thresholds or calibrate(self)
+    def _lines(self) -> Thresholds: return calibrate(self)
 
     @property
     def floor(self) -> float: return self._lines.floor
@@ -91,16 +90,14 @@ class EndpointEmbedder:
         "One row a text."
         said = [i for i, t in enumerate(texts) if tokens(t)]
         if not said: return np.zeros((len(texts), self.dimensions), np.float32)
-        with closing(self._client()) as client:
-            rows = np.concatenate([self._ask(client, [texts[i][:self.most] for i in said[b:b + self.batch]])
+        client = need("openai", "llm").OpenAI(base_url=self.base_url, api_key=self.api_key or "none",
+                                              timeout=30.0, max_retries=self.retries)
+        with closing(client):
+            rows = np.concatenate([self._ask(client, [texts[i][:_LONGEST] for i in said[b:b + self.batch]])
                                    for b in range(0, len(said), self.batch)])
         X = np.zeros((len(texts), rows.shape[1]))
         X[said] = rows
         return round_vectors(X)
-
-    def _client(self) -> Any:
-        return need("openai", "llm").OpenAI(base_url=self.base_url, api_key=self.api_key or "none",
-                                                      timeout=self.timeout, max_retries=self.retries)
 
     def _ask(self, client: Any, texts: list[str]) -> np.ndarray:
         openai = need("openai", "llm")

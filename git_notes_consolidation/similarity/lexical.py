@@ -7,13 +7,12 @@ from __future__ import annotations
 import math, re, unicodedata, zlib
 import numpy as np
 from collections import Counter
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from functools import lru_cache
-from ..core.memory import Memory
-from .embedder import Embedder, round_vectors
+from .embedder import round_vectors
 
 # %% auto #0
-__all__ = ['FUNCTION_WORDS', 'tokens', 'LexicalEmbedder', 'similarity', 'embed_memories']
+__all__ = ['FUNCTION_WORDS', 'tokens', 'LexicalEmbedder', 'similarity']
 
 # %% ../../nbs/07_similarity/02_lexical.ipynb #6ae171bc
 _PART = re.compile(r"[^\W_]+")
@@ -117,12 +116,3 @@ def similarity(
     "Their lexical cosine."
     x, y = LexicalEmbedder().embed([a, b]).astype(np.float64)
     return float(x @ y / math.sqrt((x @ x) * (y @ y))) if x.any() and y.any() else 0.0
-
-# %% ../../nbs/07_similarity/02_lexical.ipynb #2536cf2a
-def embed_memories(
-    embedder: Embedder,
-    memories: Iterable[Memory],
-) -> dict[str, np.ndarray]:  # Id to row; `Memory.text`, summary and body, is what is embedded
-    "A vector for every memory."
-    known = list(memories)
-    return dict(zip((m.id for m in known), embedder.embed([m.text for m in known])))

@@ -6,10 +6,9 @@
 from __future__ import annotations
 import math
 import numpy as np
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
-from typing import NamedTuple
 from ..observability.tracing import span
 from .components import _threads, _where, first_seen, unit_rows
 
@@ -71,20 +70,21 @@ class _Clusters:
     norms: np.ndarray  # (rows,) their exact lengths
     first: np.ndarray  # (n,) the first row of each cluster
     sizes: np.ndarray  # (n,) float64
-    # (n // 2 + 1, d) float64, of those that have merged; a page of it takes memory once it is written
-    sums: np.ndarray
-    place: np.ndarray  # (n,) where its sum stands; −1 while it is one row, or equal ones
-    free: list[int]  # Places in `sums` that nobody uses, the next one last
     names: tuple[bytes, ...]  # A hash of the vector that each began with
     bits: np.ndarray  # (n,) int64: 63 bits of that; when it has merged, the least of its parts'
+
+    def __post_init__(self) -> None:
+        n = len(self)
+        # Of those that have merged; a page of it takes memory once it is written
+        self.sums = np.empty((n // 2 + 1, self.X.shape[1]))
+        self.place = np.full(n, -1)  # Where its sum stands; −1 while it is one row, or equal ones
+        self.free = list(range(n // 2, -1, -1))  # Places in `sums` that nobody uses, the next one last
 
     def __len__(self) -> int: return len(self.first)
 
     def some(self, ids: np.ndarray) -> _Clusters:
         "These alone, before any has merged."
-        n = len(ids)
-        sums, places = np.empty((n // 2 + 1, self.X.shape[1])), (np.full(n, -1), list(range(n // 2, -1, -1)))
-        return _Clusters(self.X, self.norms, self.first[ids], self.sizes[ids], sums, *places,
+        return _Clusters(self.X, self.norms, self.first[ids], self.sizes[ids],
                          tuple(self.names[i] for i in ids.tolist()), self.bits[ids])
 
     def total(self, ids: np.ndarray) -> np.ndarray:
@@ -125,11 +125,8 @@ def _clusters(
     which = np.array([seen.setdefault(blake2b(np.ascontiguousarray(X[r]).data, digest_size=16).digest(),
                                       len(seen)) for r in rows], np.intp)
     first = rows[np.unique(which, return_index=True)[1]]
-    n = len(first)
-    sums, bits = np.empty((n // 2 + 1, X.shape[1])), np.frombuffer(b"".join(seen), "<u8")[::2] >> 1
-    places = np.full(n, -1), list(range(n // 2, -1, -1))
-    return _Clusters(X, norms, first, np.bincount(which).astype(np.float64), sums, *places, (*seen,),
-                     bits.astype(np.int64)), which
+    bits = (np.frombuffer(b"".join(seen), "<u8")[::2] >> 1).astype(np.int64)
+    return _Clusters(X, norms, first, np.bincount(which).astype(np.float64), (*seen,), bits), which
 
 # %% ../../nbs/07_similarity/08_linkage.ipynb #e4d3cb32
 @dataclass
@@ -308,39 +305,31 @@ def _finished(c: _Clusters, pairs: _Pairs, level: float, distance: float, block:
     return np.asarray(_merged(c, pairs, distance)[into])
 
 
-# `_near`, or what stands in for it
-_Find = Callable[[_Clusters, np.ndarray, float, int, int], tuple[_Pairs, float]]
-
-
-# `_finished`, or what stands in for it
-_Finish = Callable[[_Clusters, _Pairs, float, float, int, int], np.ndarray]
-
-
-class _Pass(NamedTuple):
-    "What one pass over all rows knows of them."
-    c: _Clusters
-    rows: np.ndarray  # (n,) are they not zero?
-    which: np.ndarray  # (k,) the cluster that each of those begins in
-    pairs: _Pairs
-    level: float  # Least cosine of which none is missing
-
-    def labels(self, distance: float, block: int = 1024, room: int = 0,
-               finish: _Finish = _finished) -> np.ndarray:
-        "(n,) a row of the cluster that each row is in. To be asked once: the pairs are used up."
-        labels = np.arange(len(self.rows)) + len(self.c.X)
-        labels[self.rows] = self.c.first[finish(self.c, self.pairs, self.level, distance, block,
-                                                room or _room(len(self.c)))][self.which]
-        return labels
-
-
-def _one_pass(X: np.ndarray, distance: float, block: int = 1024, room: int = 0, find: _Find = _near,
-              at: np.ndarray | None = None) -> _Pass:
-    "All pairs that are near enough, or as many as fit."
+def _start(X: np.ndarray, at: np.ndarray | None) -> tuple[_Clusters, np.ndarray]:
+    "The clusters to begin with, and for each row the number of its own; −1 for a row of zeros."
     U, norms = unit_rows(X)
     rows = np.arange(len(X)) if at is None else at
     c, which = _clusters(U, norms, rows[there := norms[rows] > 0])
-    return _Pass(c, there, which, *find(c, np.arange(len(c)), 1 - distance - 1e-5, block,
-                                        room or _room(len(c))))
+    begins = np.full(len(rows), -1)
+    begins[there] = which
+    return c, begins
+
+
+def _ends(c: _Clusters, distance: float, block: int = 1024, room: int = 0) -> np.ndarray:
+    "(n,) the cluster that each ends in."
+    room, limit = room or _room(len(c)), float(distance)
+    with span("clustering.compute_distances", memories=len(c), threshold=limit) as s:
+        pairs, level = _near(c, np.arange(len(c)), 1 - distance - 1e-5, block, room)
+        s.set(pairs=len(pairs.a))
+    with span("clustering.execute", memories=len(c), threshold=limit) as s:
+        into = _finished(c, pairs, level, distance, block, room)
+        s.set(clusters_found=len(np.unique(into)))
+    return into
+
+
+def _labels(into: np.ndarray, begins: np.ndarray) -> np.ndarray:
+    "(n,) the cluster of each row, numbered by first appearance."
+    return first_seen(np.where(begins < 0, np.arange(len(begins)) + len(into), np.append(into, 0)[begins]))
 
 # %% ../../nbs/07_similarity/08_linkage.ipynb #4c8434f9
 def groups_of(labels: np.ndarray) -> list[np.ndarray]:
@@ -354,15 +343,8 @@ def flat_clusters(
     distance_threshold: float,  # Clusters merge while their average cosine distance is below this
     at: np.ndarray | None = None,  # (n,) row numbers, in any order, where not each row is there once
     block: int = 1024,  # Rows of a tile: memory and speed, not the answer
-    find: _Find = _near,  # What makes the first pass
-    finish: _Finish = _finished,  # What merges then
 ) -> np.ndarray:  # (n,) labels, numbered by first appearance
     "Exact average linkage on cosine distance, cut strictly below the threshold."
-    with span("clustering.compute_distances", memories=len(X), threshold=float(distance_threshold)) as s:
-        found = _one_pass(X, distance_threshold, block, find=find, at=at) if distance_threshold > 0 else None
-        s.set(pairs=len(found.pairs.a) if found else 0)
-    with span("clustering.execute", memories=len(X), threshold=float(distance_threshold)) as s:
-        labels = (first_seen(found.labels(distance_threshold, block, finish=finish)) if found
-                  else np.arange(len(X) if at is None else len(at)))
-        s.set(clusters_found=int(labels.max(initial=-1)) + 1)
-    return labels
+    if distance_threshold <= 0: return np.arange(len(X) if at is None else len(at))
+    c, begins = _start(X, at)
+    return _labels(_ends(c, distance_threshold, block), begins)

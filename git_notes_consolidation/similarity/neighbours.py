@@ -6,11 +6,13 @@
 from __future__ import annotations
 import numpy as np
 from collections.abc import Collection, Mapping, Sequence
+from threadpoolctl import threadpool_limits
 from typing import Any, NamedTuple
+from ..core.processes import parallel_map, process_count
 from .components import _where
 
 # %% auto #0
-__all__ = ['Candidates', 'SearchVectors', 'fused_older', 'nearest_older']
+__all__ = ['Candidates', 'SearchVectors', 'fused_older', 'Stretch', 'older_of', 'shared_older']
 
 # %% ../../nbs/07_similarity/11_neighbours.ipynb #717713c0
 class Candidates(NamedTuple):
@@ -99,15 +101,51 @@ def fused_older(
     last = np.lexsort((older, newer))
     return Candidates(newer[last], older[last], similarity[last])
 
-# %% ../../nbs/07_similarity/11_neighbours.ipynb #66152bf1
-def nearest_older(
-    X: np.ndarray,  # (n, d) rounded rows of length one
+# %% ../../nbs/07_similarity/11_neighbours.ipynb #f4cd38ed
+class Stretch(NamedTuple):
+    "Rows by age, of which those before `first` are only looked at."
+    halves: tuple[SearchVectors, ...]
+    age: np.ndarray
+    groups: np.ndarray
+    first: int
+    same: int
+    other: int
+    kin: Mapping[Any, Collection[Any]] | None
+
+
+def older_of(s: Stretch) -> Candidates:
+    "The candidates of a stretch's own rows."
+    with threadpool_limits(1, "blas"):  # A share is one core's
+        found = fused_older(s.halves, s.age, s.groups, s.same, s.other, s.kin,
+                            since=s.age[s.first])
+    return Candidates(*(x[found.newer >= s.first] for x in found))
+
+
+_FLOPS = 2e10  # Of one core in float32, roughly
+
+
+def shared_older(
+    halves: Sequence[SearchVectors],
     order: Sequence[int] | np.ndarray,  # (n,) ages: smaller is older
     groups: Sequence[Any] | np.ndarray,  # (n,) the namespace of each
-    same: int = 10,  # Of each row's own group
-    other: int = 5,  # Of all other groups together
-    floor: float = 0.0,  # Least similarity
-    block: int = 1024,  # Rows at a time
-) -> Candidates:  # Of equally similar ones the older, then the earlier row
-    "The most similar strictly older rows of each row."
-    return fused_older([SearchVectors(X, floor)], order, groups, same, other, block=block)
+    same: int = 10,
+    other: int = 5,
+    kin: Mapping[Any, Collection[Any]] | None = None,
+    since: float = -np.inf,  # Older rows than this are only looked at; then one process does it
+) -> Candidates:
+    "`fused_older`, by several processes where the work is worth it."
+    age, names = np.asarray(order), np.asarray(list(groups))
+    n = process_count(len(age) ** 2 * sum(h.vectors.shape[1] for h in halves) / _FLOPS)
+    if n < 2 or since > age.min(initial=0):
+        return fused_older(halves, age, names, same, other, kin, since=since)
+    by = np.lexsort((np.arange(len(age)), age))
+    ordered, age, names = [h._replace(vectors=np.asarray(h.vectors)[by]) for h in halves], age[by], names[by]
+    edges = np.unique((len(age) * np.sqrt(np.arange(4 * n + 1) / (4 * n))).astype(int)).tolist()
+    def stretch(a: int, b: int) -> Stretch:
+        return Stretch(tuple(h._replace(vectors=h.vectors[:b]) for h in ordered), age[:b], names[:b], a,
+                       same, other, kin)
+    found = parallel_map(older_of, [stretch(a, b) for a, b in zip(edges, edges[1:])], n)
+    newer, older, similarity = (np.concatenate(part) for part in zip(*found))
+    newer, older = by[newer], by[older]
+    last = np.lexsort((older, newer))
+    return Candidates(newer[last], older[last], similarity[last])

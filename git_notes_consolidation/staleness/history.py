@@ -14,39 +14,8 @@ from typing import NamedTuple
 from ..store.git import Repo, RepoError, git
 
 # %% auto #0
-__all__ = ['LOG', 'Step', 'write_history', 'Commit', 'read_commits', 'Walk', 'tip_of', 'walk', 'Move', 'moves', 'paths_of',
-           'objects', 'words_present', 'WordChange', 'word_changes', 'reverts']
-
-# %% ../../nbs/12_staleness/01_history.ipynb #757419e5
-class Step(NamedTuple):
-    "A commit to be made."
-    day: int  # Days after 1 January 2026
-    subject: str
-    files: Mapping[str, str | None]  # Path to content; none deletes it
-    branch: str = "main"
-    start: str = ""  # Where a new branch begins: a commit, or its subject
-    merge: str = ""  # Subject of a second parent
-
-# %% ../../nbs/12_staleness/01_history.ipynb #efd1660c
-def _change(path: str, text: str | None) -> bytes:
-    name = '"' + path.replace("\\", "\\\\").replace('"', '\\"').replace("\n", "\\n") + '"'
-    if text is None: return b"D %s\n" % name.encode()
-    return b"M 100644 inline %s\ndata %d\n%s\n" % (name.encode(), len(text.encode()), text.encode())
-
-# %% ../../nbs/12_staleness/01_history.ipynb #1d12e237
-def write_history(repo: Repo, steps: Iterable[Step]) -> dict[str, str]:  # Subject to commit
-    "Make commits: for samples, tests and benchmarks."
-    out: list[bytes] = []; marks: dict[str, bytes] = {}; ends: dict[str, bytes] = {}
-    for n, s in enumerate(steps, 1):
-        message, begin = s.subject.encode(), ends.get(s.branch) or marks.get(s.start) or s.start.encode()
-        out.append(b"commit refs/heads/%s\nmark :%d\ncommitter a <a@example.org> %d +0000\ndata %d\n%s\n" % (
-            s.branch.encode(), n, 1767268800 + 86400 * s.day, len(message), message))
-        out += [b"from %s\n" % begin] * bool(begin) + ([b"merge %s\n" % marks[s.merge]] if s.merge else [])
-        out += [_change(path, text) for path, text in s.files.items()]
-        out.append(b"get-mark :%d\n" % n)
-        marks[s.subject.partition("\n")[0]] = ends[s.branch] = b":%d" % n
-    ids = git(repo.path, "fast-import", "--quiet", "--force", input=b"".join(out)).decode().split()
-    return {subject: ids[int(mark[1:]) - 1] for subject, mark in marks.items()}
+__all__ = ['LOG', 'Commit', 'read_commits', 'Walk', 'tip_of', 'walk', 'Move', 'moves', 'paths_of', 'objects', 'words_present',
+           'WordChange', 'word_changes', 'reverts']
 
 # %% ../../nbs/12_staleness/01_history.ipynb #50e9363b
 class Commit(NamedTuple):

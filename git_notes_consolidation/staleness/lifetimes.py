@@ -17,7 +17,7 @@ from .mentions import Kind, Mention, symbol_parts
 from ..store.git import Repo, read_blobs
 
 # %% auto #0
-__all__ = ['Fate', 'Stale', 'commits_of', 'Baseline', 'baselines', 'CurrentPaths', 'Lookup', 'Removals', 'stale_of',
+__all__ = ['Fate', 'Stale', 'commits_of', 'Baseline', 'baselines', 'CurrentPaths', 'Lookup', 'gone_paths', 'follow', 'stale_of',
            'stale_paths', 'stale_symbols']
 
 # %% ../../nbs/12_staleness/03_lifetimes.ipynb #cf73642a
@@ -70,14 +70,11 @@ class CurrentPaths:
     "The paths of today."
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = frozenset(paths)
-        self._by: dict[str, list[str]] = defaultdict(list)
-        for p in self.paths:
-            for part in {*p.lower().split("/")}: self._by[part].append(f"/{p.lower()}/")
+        self._text = "\n".join(f"/{p.lower()}/" for p in self.paths)
 
     def has(self, name: str) -> bool:
         "Is there something of this name, or with this end or middle?"
-        low = name.lower()
-        return any(f"/{low}/" in p for p in self._by.get(low.rpartition("/")[2], ()))
+        return f"/{name.lower()}/" in self._text
 
 # %% ../../nbs/12_staleness/03_lifetimes.ipynb #646cc25d
 class Lookup(NamedTuple):
@@ -87,33 +84,22 @@ class Lookup(NamedTuple):
     base: Baseline
 
 
-class Removals:
-    "Everything that went away, newest first."
-    def __init__(self, found: Sequence[Move], w: Walk) -> None:
-        self.found, self.w = found, w
-        self._old: dict[str, list[int]] = defaultdict(list)
-        self._ends: dict[str, list[int]] = defaultdict(list)
-        for i, m in enumerate(found):
-            self._old[m.old].append(i); self._ends[m.old.rpartition("/")[2]].append(i)
-            for at in (k for k, c in enumerate(m.old) if c == "/"): self._old[m.old[:at]].append(i)
+# Path at the memory's time to the place of its latest move
+def gone_paths(found: Sequence[Move], w: Walk, ask: Lookup) -> dict[str, int]:
+    "What a name may have meant that has gone since."
+    name = ask.name.text
+    whole = [i for i, m in enumerate(found) if m.old == name or m.old.startswith(f"{name}/")]
+    hits = whole or [i for i, m in enumerate(found) if m.old.endswith(f"/{name}")]
+    late = [i for i in hits if w.place[found[i].commit] < ask.base.place]
+    return {name if whole else found[i].old: i for i in reversed(late)}
 
-    # Path at the memory's time to the latest time it went away
-    def after(self, ask: Lookup) -> dict[str, int]:
-        "What a name may have meant that has gone since."
-        name = ask.name.text
-        hits = (self._old.get(name) or [i for i in self._ends.get(name.rpartition("/")[2], ())
-                                        if self.found[i].old.endswith(f"/{name}")])
-        late = [i for i in hits if self.w.place[self.found[i].commit] < ask.base.place]
-        return {name if name in self._old else self.found[i].old: i for i in reversed(late)}
 
-    def follow(self, i: int) -> list[Move]:  # In the order of time
-        "A move, and what became of the new name."
-        out = []
-        while i >= 0:
-            out.append(at := self.found[i])
-            i = max((j for j in self._old.get(at.new, ()) if j < i and self.found[j].old == at.new),
-                    default=-1)
-        return out
+def follow(found: Sequence[Move], i: int) -> list[Move]:  # In the order of time
+    "A move, and what became of the new name."
+    out = [found[i]]
+    while (j := next((j for j in range(i - 1, -1, -1) if found[j].old == out[-1].new), -1)) >= 0:
+        out.append(found[i := j])
+    return out
 
 # %% ../../nbs/12_staleness/03_lifetimes.ipynb #4dda6a28
 def stale_of(
@@ -154,13 +140,13 @@ def _path_fate(w: Walk, a: Lookup, path: str, way: Sequence[Move], today: Curren
 # %% ../../nbs/12_staleness/03_lifetimes.ipynb #b0f6ce03
 def stale_paths(repo: Repo, w: Walk, asks: Sequence[Lookup], today: CurrentPaths) -> list[Stale]:
     "Paths that a memory names, and that are gone."
-    gone = Removals(moves(repo, w, max((a.base.place for a in asks), default=0)), w) if asks else None
-    meant = [(a, gone.after(a)) for a in asks] if gone else []
+    if not asks: return []
+    found, out = moves(repo, w, max(a.base.place for a in asks)), []
+    meant = [(a, gone_paths(found, w, a)) for a in asks]
     there = objects(repo, (f"{a.base.commit}:{path}" for a, paths in meant for path in paths))
-    out = []
     for a, paths in meant:
         real = [path for path in paths if f"{a.base.commit}:{path}" in there]
-        if len(real) == 1 and gone: out += _path_fate(w, a, real[0], gone.follow(paths[real[0]]), today)
+        if len(real) == 1: out += _path_fate(w, a, real[0], follow(found, paths[real[0]]), today)
     return out
 
 # %% ../../nbs/12_staleness/03_lifetimes.ipynb #75064175
@@ -206,14 +192,14 @@ def stale_symbols(
     w: Walk,
     asks: Sequence[Lookup],
     most: int = 400,  # Words that are looked for in history, those of the latest memories first
-) -> tuple[list[Stale], set[str], int]:  # Also the words of today, and how many were left out
+) -> tuple[list[Stale], int]:  # Also how many were left out
     "Symbols that a memory names, and that no file has."
-    today = (words_present(repo, w.tip, {p for a in asks for p in symbol_parts(a.name.text)}) if asks
-             else set())
+    if not asks: return [], 0
+    today = words_present(repo, w.tip, {p for a in asks for p in symbol_parts(a.name.text)})
     gone = [(a, [p for p in symbol_parts(a.name.text) if p not in today])
             for a in sorted(asks, key=lambda a: a.base.place)]
     words = [*dict.fromkeys(p for _, missing in gone for p in missing)]
     asked = frozenset(words[:most])
     late = [(a, [p for p in missing if p in asked]) for a, missing in gone if asked.intersection(missing)]
     found = word_changes(repo, w, words[:most], max((a.base.place for a, _ in late), default=0))
-    return _symbol_fates(repo, w, late, found), today, len(words) - len(asked)
+    return _symbol_fates(repo, w, late, found), len(words) - len(asked)

@@ -106,7 +106,7 @@ def compare(
     today = CurrentPaths(paths_of(repo, w.tip)) if asks["path"] else CurrentPaths(())
     found = stale_paths(repo, w, [a for a in asks["path"] if not today.has(a.name.text)], today)
     say("symbols")
-    symbols, _, left = stale_symbols(repo, w, asks["symbol"])
+    symbols, left = stale_symbols(repo, w, asks["symbol"])
     say("branches")
     found += [*symbols, *_stale_branches(repo, w, memories, asks, known)]
     once = {(s.memory_id, s.kind, s.name): s

@@ -269,7 +269,7 @@ def recalled(conn: sqlite3.Connection, key: str) -> object:
 
 # %% ../../nbs/08_store/07_cache.ipynb #5a0b7147
 def remember_near(conn: sqlite3.Connection, name: str, raw: bytes) -> None:
-    "Keep near pairs under an embedder's name."
+    "Keep clusters under an embedder's name."
     with conn: conn.execute("INSERT OR REPLACE INTO near VALUES (?, ?)", (name, raw))
 
 

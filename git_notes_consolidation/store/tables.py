@@ -232,7 +232,7 @@ class Patch:
     keep: Mapping[str, object] = field(default_factory=dict)
     # Namespace and object of a note that became longer: its blob then and now
     grown: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
-    near: Mapping[str, bytes] = field(default_factory=dict)  # An embedder's name to the near pairs to keep
+    near: Mapping[str, bytes] = field(default_factory=dict)  # An embedder's name to the clusters to keep
 
     def __post_init__(self) -> None:
         if any(r["kind"] == "undo" for r in self.runs):

@@ -94,7 +94,8 @@ def _tokens(text: str, start: int, end: int, values: Sequence[Fact]) -> Iterator
 # %% ../../nbs/11_summaries/01_alignment.ipynb #8b90d155
 class Piece(NamedTuple):
     "A sentence, or a line that is none, with what can be compared of it."
-    start: int
+    text: str  # That it is of
+    start: int  # In that text
     end: int
     tokens: tuple[Token, ...]  # In order
     keys: frozenset[str]  # Those of the words within names and paths among them
@@ -102,6 +103,21 @@ class Piece(NamedTuple):
     values: frozenset[str]  # Of its facts, without negations
     facts: tuple[Fact, ...]  # Negations among them
     said: str  # Without marks and case
+
+    @property
+    def raw(self) -> str:
+        "Its words, as they stand there."
+        return self.text[self.start:self.end]
+
+    @property
+    def content(self) -> frozenset[str]:
+        "Its keys and values."
+        return self.keys | self.values
+
+    @property
+    def stated(self) -> list[Fact]:
+        "Its facts without the denials."
+        return [f for f in self.facts if f.kind != "negation"]
 
 # %% ../../nbs/11_summaries/01_alignment.ipynb #0e3ff508
 @lru_cache(maxsize=4096)
@@ -119,14 +135,14 @@ def pieces(
         every = frozenset(word_key(w) for w in words(text[start:end]))
         keys = frozenset(t.key for t in tokens if not t.fact) | within
         said = " ".join(_SAID.findall(text[start:end].casefold()))
-        out.append(Piece(start, end, tokens, keys, every, frozenset(f.value for f in values), mine,
+        out.append(Piece(text, start, end, tokens, keys, every, frozenset(f.value for f in values), mine,
                          said))
     return tuple(out)
 
 
 def sentences(text: str) -> list[str]:
     "The sentences of a text, as they stand in it."
-    return [text[p.start:p.end] for p in pieces(text)]
+    return [p.raw for p in pieces(text)]
 
 # %% ../../nbs/11_summaries/01_alignment.ipynb #1654cc93
 @dataclass(frozen=True)
@@ -138,7 +154,7 @@ class Vocabulary:
 
     @classmethod
     def of(cls, said: Sequence[Piece]) -> Vocabulary:
-        seen = Counter(k for p in said for k in p.keys | p.values)
+        seen = Counter(k for p in said for k in p.content)
         return cls({k: math.log(1 + (len(said) + 1) / (1 + n)) for k, n in seen.items()},
                    math.log(2 + len(said)))
 

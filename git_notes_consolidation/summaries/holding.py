@@ -15,7 +15,7 @@ from ..text.sentences import word_set
 from ..text.words import title_words
 from .alignment import (
     content_keys, has_word, Piece, pieces, word_key, words)
-from .values import _GONE, measure, overturns, stated
+from .values import _GONE, measure, overturns
 
 # %% auto #0
 __all__ = ['Clause', 'clauses', 'Statement', 'revived', 'statements']
@@ -37,6 +37,7 @@ class Clause(NamedTuple):
     "A part of a sentence that says one thing."
     start: int  # In the whole text
     end: int
+    raw: str  # Its words, as they stand there
     keys: frozenset[str]  # Of its words and values
     denied: frozenset[str]  # The words that follow "not"
     negated: bool  # By "not" and its like
@@ -44,18 +45,18 @@ class Clause(NamedTuple):
 
 
 @lru_cache(maxsize=2**14)
-def clauses(text: str, piece: Piece) -> tuple[Clause, ...]:
+def clauses(p: Piece) -> tuple[Clause, ...]:
     "What a sentence says, one after the other."
-    cuts = [piece.start, *(m.end() for m in _CUT.finditer(text, piece.start + 1, piece.end)), piece.end]
+    cuts = [p.start, *(m.end() for m in _CUT.finditer(p.text, p.start + 1, p.end)), p.end]
     out: list[Clause] = []
     for a, b in zip(cuts, cuts[1:]):
-        if not text[a:b].strip(): continue
-        nots = [f for f in piece.facts if f.kind == "negation" and a <= f.start < b
-                and not _NO_DENIAL.match(text, f.start)]
-        said = ((w.lower(), word_key(w)) for w in _PARTS.findall(text[a:b]))
+        if not (raw := p.text[a:b]).strip(): continue
+        nots = [f for f in p.facts if f.kind == "negation" and a <= f.start < b
+                and not _NO_DENIAL.match(p.text, f.start)]
+        said = ((w.lower(), word_key(w)) for w in _PARTS.findall(raw))
         every = {k for w, k in said if len(k) > 3 or w == k}
-        keys = frozenset(t.key for t in piece.tokens if a <= t.start < b)
-        out.append(Clause(a, b, keys,
+        keys = frozenset(t.key for t in p.tokens if a <= t.start < b)
+        out.append(Clause(a, b, raw, keys,
                           frozenset(word_key(w, cut=True) for f in nots for w in words(f.value[4:])[-1:]),
                           bool(nots), bool(nots or every & _CUES)))
     return tuple(out)
@@ -70,12 +71,10 @@ class Statement(NamedTuple):
     gone: frozenset[Fact] = frozenset()  # Values that hold no longer, though the rest does
 
     @property
-    def text(self) -> str:
-        "All of its field."
-        return getattr(self.memory, self.field)
+    def said(self) -> str: return self.piece.raw
 
     @property
-    def said(self) -> str: return self.text[self.piece.start:self.piece.end]
+    def clauses(self) -> tuple[Clause, ...]: return clauses(self.piece)
 
     def quote(self) -> Quote:
         return Quote(self.memory.id, self.field, self.piece.start, self.piece.end, self.said)
@@ -87,11 +86,11 @@ class Statement(NamedTuple):
 
     def values(self, all: bool = False) -> list[Fact]:
         "Those that hold, or all."
-        return [f for f in stated(self.piece.facts) if all or f not in self.gone]
+        return [f for f in self.piece.stated if all or f not in self.gone]
 
     def clause(self, at: int) -> Clause:
         "The one at a place."
-        return next(c for c in clauses(self.text, self.piece) if c.start <= at < c.end)
+        return next(c for c in self.clauses if c.start <= at < c.end)
 
 # %% ../../nbs/11_summaries/03_holding.ipynb #4999b945
 _BACK = re.compile(r"(?i)\b(?:again|back|return\w*|revert\w*|restor\w*|after all|once more)\b")
@@ -128,30 +127,29 @@ _MOVES = re.compile(r"(?i)\b(?:now|later|earlier|instead|shift|mov|postpon|push|
 
 def _amended_away(s: Statement, new: Memory) -> set[Fact]:
     "The values of a statement for which an amendment gives others."
-    out, every = set[Fact](), stated(find_facts(s.memory.text))
+    out, every = set[Fact](), find_facts(s.memory.text)
     for p in pieces(new.text):
-        line = new.text[p.start:p.end]
-        if _NARROWS.search(line): continue
-        about = overturns(line, s.said, title_words(new.summary))
+        if _NARROWS.search(p.raw): continue
+        about = overturns(p.raw, s.said, title_words(new.summary))
         for f in s.values():
             rest = s.clause(f.start).keys - {h.value for h in s.values()}
             several = sum(measure(h) == measure(f) for h in s.values()) > 1
             if several and rest and not any(has_word(p.every, k) for k in rest): continue
             fresh = any(measure(g) == measure(f) and not any(same_value(g, h) for h in s.values())
-                        for g in stated(p.facts))
+                        for g in p.stated)
             # The one day or hour that a memory gives is the one that moves
             lone = (measure(f) in ("day", "time") and sum(measure(h) == measure(f) for h in every) == 1
-                    and bool(_MOVES.search(line)))
+                    and bool(_MOVES.search(p.raw)))
             kept = any(same_value(f, g) and not _GONE.search(new.text[max(p.start, g.start - 24):g.start])
                        for g in p.facts)
             if (about or lone) and fresh and not kept: out.add(f)
     return out
 
 
-def _denied(text: str, piece: Piece, everywhere: bool) -> set[Fact]:
+def _denied(p: Piece, everywhere: bool) -> set[Fact]:
     "The values behind \"instead of\" and its like, or in any clause that denies."
-    return {f for f in stated(piece.facts) if _GONE.search(text[max(piece.start, f.start - 24):f.start])
-            or everywhere and any(c.denies and c.start <= f.start < c.end for c in clauses(text, piece))}
+    return {f for f in p.stated if _GONE.search(p.text[max(p.start, f.start - 24):f.start])
+            or everywhere and any(c.denies and c.start <= f.start < c.end for c in clauses(p))}
 
 # %% ../../nbs/11_summaries/03_holding.ipynb #64dcad33
 def statements(
@@ -167,13 +165,13 @@ def statements(
               for field in fields for p in pieces(getattr(m, field))):
         m = s.memory
         if m.id in outdated and m.id not in back: yield s._replace(over=True); continue
-        gone = _denied(s.text, s.piece, False)
+        gone = _denied(s.piece, False)
         for new in ([every[back[m.id]]] if m.id in back else []) + (
                 [amended[m.id]] if m.id in amended and amended[m.id].id not in outdated else []):
             gone |= _amended_away(s, new)
         was = [f for x in (outdated, amended) for i, n in x.items() if n.id == m.id and i in every
                for f in find_facts(every[i].text)]
-        no = [f for t in (m.summary, m.content) if was for p in pieces(t) for f in _denied(t, p, True)]
+        no = [f for t in (m.summary, m.content) if was for p in pieces(t) for f in _denied(p, True)]
         gone |= {f for f in s.values() if any(same_value(f, g) for g in no)
                  and any(same_value(f, g) for g in was)}
         yield s._replace(gone=frozenset(gone))

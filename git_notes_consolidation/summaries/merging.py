@@ -6,14 +6,13 @@
 from __future__ import annotations
 import re
 from collections.abc import Iterable, Sequence
-from datetime import datetime
-from typing import NamedTuple
+from typing import Any
 from ..text.facts import find_facts, same_value
 from .alignment import content_keys, has_word, words
 from ..core.memory import Memory
 
 # %% auto #0
-__all__ = ['LONGEST_BODY', 'lost', 'invented', 'juxtaposed', 'merged_text', 'union_of_tags', 'entities', 'Inherited', 'inherited']
+__all__ = ['LONGEST_BODY', 'lost', 'invented', 'juxtaposed', 'merged_text', 'union_of_tags', 'entities', 'inherited']
 
 # %% ../../nbs/11_summaries/11_merging.ipynb #ef310004
 def _unsaid(
@@ -91,17 +90,9 @@ def entities(memories: Iterable[Memory]) -> tuple[str, ...]:
                                if f.kind in ("identifier", "path")))
 
 # %% ../../nbs/11_summaries/11_merging.ipynb #445965b2
-class Inherited(NamedTuple):
-    "What a merged memory has from its sources."
-    tags: tuple[str, ...]
-    importance: float | None  # The highest that is stated
-    valid_from: datetime  # The earliest
-    relates_to: tuple[str, ...]
-    entities: tuple[str, ...]
-
-
-def inherited(sources: Sequence[Memory]) -> Inherited:
-    "Tags, importance, time and names of a merged memory."
-    stated = [m.importance for m in sources if m.importance is not None]
-    return Inherited(union_of_tags(sources), max(stated, default=None), min(m.event_time for m in sources),
-                     tuple(dict.fromkeys(x for m in sources for x in m.relates_to)), entities(sources))
+def inherited(sources: Sequence[Memory]) -> dict[str, Any]:  # Fields of a memory
+    "What a merged memory has from its sources, of importances the highest and of times the earliest."
+    importance = max((m.importance for m in sources if m.importance is not None), default=None)
+    return {"tags": union_of_tags(sources), "importance": importance,
+            "valid_from": min(m.event_time for m in sources),
+            "relates_to": tuple(dict.fromkeys(x for m in sources for x in m.relates_to))}

@@ -5,24 +5,19 @@
 # %% ../../nbs/11_summaries/02_values.ipynb #557b8447
 from __future__ import annotations
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterator, Sequence
 from datetime import date
 from functools import lru_cache
 from ..core.memory import Memory
 from ..text.facts import Fact, frame, frame_stems, same_value
-from ..text.words import stem, STOP_WORDS, words_of
+from ..text.words import STOP_WORDS
 from ..temporal.resolve import find_references, outlook_of
 from .alignment import abbreviates, word_key
 
 # %% auto #0
-__all__ = ['stated', 'amounts', 'tells', 'means_day', 'measure', 'noun', 'same_noun', 'overturns']
+__all__ = ['amounts', 'tells', 'means_day', 'measure', 'noun', 'same_noun', 'overturns']
 
 # %% ../../nbs/11_summaries/02_values.ipynb #02d03b50
-def stated(facts: Iterable[Fact]) -> list[Fact]:
-    "The values among some facts: all but the denials."
-    return [f for f in facts if f.kind != "negation"]
-
-
 def amounts(facts: Sequence[Fact]) -> Iterator[tuple[Fact, float, str]]:
     "The readings of the numbers of a sentence: fact, amount, unit; a rate as the time between two."
     numbers = [f for f in facts if f.kind in ("number", "version")]
@@ -114,8 +109,7 @@ def _comparable(a: str, f: Fact, b: str, g: Fact) -> int:
     "How alike two values are in what they count: 0 not at all, 1 the same unit, 2 the same noun."
     if f.kind != g.kind or f.kind == "negation" or f.value.partition(" ")[2] != g.value.partition(" ")[2]:
         return 0
-    nouns = [stem(w[0]) if (w := words_of(text[x.end:x.end + 30])) else "" for text, x in ((a, f), (b, g))]
-    return 2 if nouns[0] == nouns[1] != "" and nouns[0] not in STOP_WORDS else 1
+    return 2 if noun(a, f) == noun(b, g) != "" else 1
 
 # %% ../../nbs/11_summaries/02_values.ipynb #262fda36
 def overturns(

@@ -18,7 +18,7 @@ from ..text.sentences import word_set
 from ..text.words import STOP_WORDS
 from git_notes_consolidation.summaries.alignment import (
     Piece, pieces, Vocabulary, word_key, words)
-from .values import means_day, measure, noun, same_noun, stated, tells
+from .values import means_day, measure, noun, same_noun, tells
 from .holding import _CUES, _NARROWS, Clause, clauses, Statement, statements
 
 # %% auto #0
@@ -82,7 +82,7 @@ class Sources:
     @cached_property
     def clauses(self) -> tuple[tuple[Clause, Statement], ...]:
         return tuple((c, s) for s in self.holds if not s.said.rstrip().endswith("?")
-                     for c in clauses(s.text, s.piece))
+                     for c in s.clauses)
 
     @cached_property
     def memories(self) -> dict[str, frozenset[str]]:
@@ -96,8 +96,7 @@ class Sources:
         "Words that have a capital where nothing else gives them one."
         return frozenset(x for s in self.all for x, opens in _names(s.said) if not opens)
 
-    @cached_property
-    def words(self) -> frozenset[str]: return frozenset(self.known.weights)
+    def tells(self, key: str) -> bool: return bool(self.known.known(key))
 
     def apart(self, keys: Collection[str], s: Statement,
               near: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
@@ -110,19 +109,23 @@ class Sources:
         "Do some words name one thing rather than another?"
         return self.known.mass(own - _COMMON) < 0.5 * self.known.mass(only - _COMMON)
 
+    def share(self, keys: Collection[str], s: Statement) -> float:
+        "How much of some words a statement tells."
+        return self.known.share(keys, s.piece.content)
+
     def best(self, keys: Collection[str], among: Iterable[Statement]) -> tuple[float, Statement | None]:
         "The statement that tells most of some words, and how much."
-        shares = ((self.known.share(keys, s.piece.keys | s.piece.values), s) for s in among)
+        shares = ((self.share(keys, s), s) for s in among)
         return max(shares, key=lambda x: x[0], default=(0.0, None))
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #d5586e18
-def _strange(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
-    new = [(t, -1 if t.fact or given.known.has(given.words, t.key) else 1) for t in p.tokens
+def _strange(p: Piece, given: Sources) -> Iterator[Fault]:
+    new = [(t, -1 if t.fact or given.tells(t.key) else 1) for t in p.tokens
            if t.fact or t.key not in _COMMON]
-    worst, run = max(sum(x for t, x in new if c.start <= t.start < c.end) for c in clauses(text, p)), 0
+    worst, run = max(sum(x for t, x in new if c.start <= t.start < c.end) for c in clauses(p)), 0
     for _, x in new: run = max(0, run + x); worst = max(worst, run - 1)
     if worst >= given.strange:
-        yield Fault("strange", ", ".join(text[t.start:].split()[0].strip(".,;:") for t, x in new if x > 0))
+        yield Fault("strange", ", ".join(p.text[t.start:].split()[0].strip(".,;:") for t, x in new if x > 0))
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #98d9882d
 _PAST = re.compile(
@@ -137,21 +140,25 @@ _DENIED = re.compile(
     r"replac(?:es|ed|ing))\b|\bfrom\s(?:the\s)?\W*\Z")
 
 
-def told_as_past(text: str, p: Piece, c: Clause, at: int = 0) -> bool:
+def told_as_past(p: Piece, c: Clause, at: int = 0) -> bool:
     "Does a clause speak of what was, or deny what stands at a place?"
-    return bool(_PAST.search(text[p.start:p.end]) or _PAST_HERE.search(text, c.start, c.end)
-                or _DENIED.search(text[c.start:at]))
+    return bool(_PAST.search(p.raw) or _PAST_HERE.search(p.text, c.start, c.end)
+                or _DENIED.search(p.text[c.start:at]))
 
 
-def _outdated(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
+def _tells(s: Statement, f: Fact, p: Piece, all: bool = False) -> bool:
+    "Does a statement tell a value of a sentence?"
+    return any(tells(f, p.facts, g, s.piece.facts) for g in s.values(all))
+
+
+def _outdated(p: Piece, given: Sources) -> Iterator[Fault]:
     "A sentence that tells what is over better than anything that holds."
-    mine, keys = [f for f in stated(p.facts) if measure(f) not in ("day", "month")], p.keys | p.values
-    if len(keys) < 2 or told_as_past(text, p, clauses(text, p)[0]): return
-    denies = any(c.negated for c in clauses(text, p))
-    was, old = given.best(keys, (s for s in given.all if s.over and denies == any(
-        c.negated for c in clauses(s.text, s.piece)) and all(
-        any(tells(f, p.facts, g, s.piece.facts) for g in s.values()) for f in mine)))
-    if old and was > given.best(keys, given.holds)[0] + 0.1:
+    mine = [f for f in p.stated if measure(f) not in ("day", "month")]
+    if len(p.content) < 2 or told_as_past(p, clauses(p)[0]): return
+    denies = any(c.negated for c in clauses(p))
+    was, old = given.best(p.content, (s for s in given.all if s.over and all(_tells(s, f, p) for f in mine)
+                                      and denies == any(c.negated for c in s.clauses)))
+    if old and was > given.best(p.content, given.holds)[0] + 0.1:
         yield Fault("outdated", old.said)
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #a493545e
@@ -162,61 +169,61 @@ _VAGUE = re.compile(r"(?i)an?\s.*|one|once|twice|single|both|half|zero")
 def _joined(text: str) -> str: return re.sub(r"(?<=[a-z])-(?=\d)", "", text.casefold())  # SHA-256 is SHA256
 
 
-def _has(s: Statement, raw: str, f: Fact, facts: Sequence[Fact], all: bool = False) -> bool:
+def _has(s: Statement, raw: str, f: Fact, p: Piece, all: bool = False) -> bool:
     "Does a statement tell a value, as a value or letter by letter?"
-    if any(tells(f, facts, g, s.piece.facts) for g in s.values(all)): return True
+    if _tells(s, f, p, all): return True
     if not re.search(rf"(?<![\w.]){re.escape(_joined(raw))}(?!\w)", _joined(s.said)): return False
-    return all or not any(_joined(s.text[g.start:g.end]).strip("`") == _joined(raw) for g in s.gone)
+    return all or not any(_joined(s.piece.text[g.start:g.end]).strip("`") == _joined(raw) for g in s.gone)
 
 
-def _counts_anew(text: str, f: Fact, given: Sources) -> bool:
+def _counts_anew(p: Piece, f: Fact, given: Sources) -> bool:
     "Is it a number in words of something that the sources do not count?"
-    return (measure(f) == "number " and text[f.start:f.end].split()[0].isalpha() and bool(noun(text, f))
-            and not any(measure(g) == "number " and noun(s.text, g) == noun(text, f)
+    counted = noun(p.text, f)
+    return (measure(f) == "number " and p.text[f.start:f.end].split()[0].isalpha() and bool(counted)
+            and not any(measure(g) == "number " and noun(s.piece.text, g) == counted
                         for s in given.holds for g in s.values()))
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #f167b370
-def _rival(text: str, p: Piece, f: Fact, c: Clause, same: Sequence[Statement], given: Sources) -> str:
+def _rival(p: Piece, f: Fact, c: Clause, same: Sequence[Statement], given: Sources) -> str:
     "The value that the sources give for what a clause is about, when it is not this one."
-    mine = stated(p.facts)
     near = frozenset[str]().union(*(given.memories[s.memory.id] for s in same))
     joined = [{a.key, b.key} for a, b in zip(p.tokens, p.tokens[1:])
-              if re.search(r"\w\W? and ", text[a.start:b.start + 1])]
+              if re.search(r"\w\W? and ", p.text[a.start:b.start + 1])]
     for s, g in [(x, g) for x in given.holds for g in x.values() if measure(g) == measure(f)]:
-        if any(tells(h, p.facts, g, s.piece.facts) for h in mine): continue
-        if measure(f) == "number " and not same_noun(text, f, s.text, g): continue
-        only, own = given.apart(c.keys - {g.value for g in mine}, s, near)
+        theirs = s.piece.text
+        if any(tells(h, p.facts, g, s.piece.facts) for h in p.stated): continue
+        if measure(f) == "number " and not same_noun(p.text, f, theirs, g): continue
+        only, own = given.apart(c.keys - p.values, s, near)
         if _NARROWS.search(s.said) and given.known.share(s.piece.keys - _COMMON, p.every) < 0.8: continue
-        if any(x & only and x & own for x in joined): return s.text[g.start:g.end]
-        if given.points_to(only, own): return s.text[g.start:g.end]
+        if any(x & only and x & own for x in joined) or given.points_to(only, own):
+            return theirs[g.start:g.end]
     return ""
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #6e408cfb
-def _value(text: str, p: Piece, f: Fact, c: Clause, given: Sources) -> Fault | None:
-    raw, past = text[f.start:f.end].strip("`"), told_as_past(text, p, c, f.start)
-    same = [s for s in (given.all if past else given.holds) if _has(s, raw, f, p.facts, past)]
+def _value(p: Piece, f: Fact, c: Clause, given: Sources) -> Fault | None:
+    raw, past = p.text[f.start:f.end].strip("`"), told_as_past(p, c, f.start)
+    same = [s for s in (given.all if past else given.holds) if _has(s, raw, f, p, past)]
     vague, named = bool(_VAGUE.fullmatch(raw)), f.kind in ("identifier", "path")
     if same and not past:
-        there = [x for s in same for x in clauses(s.text, s.piece)
-                 if raw.casefold() in s.text[x.start:x.end].casefold()]
-        if named and there and all(x.denies for x in there) and not any(x.denies for x in clauses(text, p)):
+        there = [x for s in same for x in s.clauses if raw.casefold() in x.raw.casefold()]
+        if named and there and all(x.denies for x in there) and not any(x.denies for x in clauses(p)):
             return Fault("affirmed", raw, same[0].said, f)
-        rival = "" if vague or not measure(f) else _rival(text, p, f, c, same, given)
+        rival = "" if vague or not measure(f) else _rival(p, f, c, same, given)
         return Fault("changed", raw, rival, f) if rival else None
     if same or vague or f.kind == "date" and any(means_day(s.memory, f) for s in given.all): return None
-    if was := {s.memory.id: s.over for s in given.all if _has(s, raw, f, p.facts, True)}:
+    if was := {s.memory.id: s.over for s in given.all if _has(s, raw, f, p, True)}:
         # What several editions name is what they are about
         return None if named and len(was) > 1 and all(was.values()) else Fault("outdated", raw, fact=f)
-    if _counts_anew(text, f, given) or _CALENDARIC.fullmatch(raw) and any(
+    if _counts_anew(p, f, given) or _CALENDARIC.fullmatch(raw) and any(
             raw in dates_in(s.memory) for s in given.all): return None
     return Fault("invented", raw, fact=f)
 
 
-def _values(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
+def _values(p: Piece, given: Sources) -> Iterator[Fault]:
     "The values that the sources do not bear out."
-    for f in stated(p.facts):
-        c = next(c for c in clauses(text, p) if c.start <= f.start < c.end)
-        if fault := _value(text, p, f, c, given): yield fault
+    for f in p.stated:
+        c = next(c for c in clauses(p) if c.start <= f.start < c.end)
+        if fault := _value(p, f, c, given): yield fault
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #354ad573
 _NAME = re.compile(r"(?<![\w.`/-])[A-Z][a-z]{2,}(?![\w(/]|\.\w)")
@@ -233,26 +240,25 @@ def _names(text: str) -> Iterator[tuple[str, bool]]:
             yield m[0], not before or before[-1] in ".:!?|*#>\n-–—(\"“" and not _TITLED.search(before)
 
 
-def _strangers(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
+def _strangers(p: Piece, given: Sources) -> Iterator[Fault]:
     "Names that no source has."
-    sentence = text[p.start:p.end]
-    headline = len(re.findall(r"\b[A-Z]\w*", sentence)) > 0.6 * len(words(sentence))
-    for name, opens in _names(sentence):
+    headline = len(re.findall(r"\b[A-Z]\w*", p.raw)) > 0.6 * len(words(p.raw))
+    for name, opens in _names(p.raw):
         key = word_key(name.lower())
-        if key in _COMMON or given.known.has(given.words, key) or any(
+        if key in _COMMON or given.tells(key) or any(
                 key in s.piece.every for s in given.all): continue
-        rest = (p.keys | p.values) - {key}
+        rest = p.content - {key}
         rivals = [x for s in given.all if len(rest) > 1
-                  and given.known.share(rest, s.piece.keys | s.piece.values) > 0.8
+                  and given.share(rest, s) > 0.8
                   for x, first in _names(s.said) if not first and word_key(x.lower()) not in p.every]
         if rivals or not opens and not headline: yield Fault("name", name, rivals[0] if rivals else "")
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #ba831675
-def _misplaced(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
+def _misplaced(p: Piece, given: Sources) -> Iterator[Fault]:
     "Names that stand where the sources have another."
     there = [(s, {x for x, opens in _names(s.said)} & given.names) for s in given.holds]
-    for c in clauses(text, p):
-        mine = {x for x, _ in _names(text[c.start:c.end])} & given.names
+    for c in clauses(p):
+        mine = {x for x, _ in _names(c.raw)} & given.names
         for name in sorted(mine):
             context = c.keys - _COMMON - {word_key(name.lower())}
             near = frozenset[str]().union(*(s.titled for s, has in there if name in has))
@@ -268,17 +274,17 @@ _NO_SUBJECT = _COMMON | _CUES
 _NOT = re.compile(r"\b(?:not|never|no|does|do|did|cannot|can|without) ?\b")
 
 
-def _turned(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
+def _turned(p: Piece, given: Sources) -> Iterator[Fault]:
     "Clauses that the sources tell with the other sign, and not with this one."
-    mine, v, bare = clauses(text, p), given.known, _NOT.sub("", p.said)
+    mine, v, bare = clauses(p), given.known, _NOT.sub("", p.said)
     over = frozenset[str]().union(*(s.piece.keys for s in given.all if s.over or s.gone))
     for s in given.holds if len(bare.split()) > 2 else ():
-        more = sum(c.negated for c in mine) - sum(c.negated for c in clauses(s.text, s.piece))
+        more = sum(c.negated for c in mine) - sum(c.negated for c in s.clauses)
         theirs = _NOT.sub("", s.piece.said)
         if bare == theirs and more or more > 0 and bare in theirs:
-            yield Fault("denied" if more > 0 else "affirmed", text[p.start:p.end], s.said); return
+            yield Fault("denied" if more > 0 else "affirmed", p.raw, s.said); return
     for c in mine:
-        keys, read, said = c.keys - _NO_SUBJECT, v.read(c.keys), text[c.start:c.end].strip()
+        keys, read, said = c.keys - _NO_SUBJECT, v.read(c.keys), c.raw.strip()
         for d, s in given.clauses if keys else ():
             shared, share = (d.keys - _NO_SUBJECT) & read, v.share(keys, d.keys)
             told = v.mass(shared) / (v.mass(d.keys - _NO_SUBJECT) or 1.0)
@@ -300,63 +306,61 @@ _WHOLE = re.compile(
 _NO_SCOPE = word_set("time minute hour day night morning evening week month quarter change side sides")
 
 
-def _widened(text: str, p: Piece, given: Sources) -> Iterator[Fault]:
+def _widened(p: Piece, given: Sources) -> Iterator[Fault]:
     "What is said of all where the sources that tell it say it of some."
-    for m in _ALL.finditer(text, p.start, p.end):
-        if m[1].lower() in _NO_SCOPE or not given.known.has(given.words, word_key(m[1].lower())): continue
+    for m in _ALL.finditer(p.text, p.start, p.end):
+        if m[1].lower() in _NO_SCOPE or not given.tells(word_key(m[1].lower())): continue
         if m[2] and m[2].lower() not in STOP_WORDS: continue  # All webhook events
-        mine = p.keys | p.values
-        told = [s for s in given.all if given.known.share(mine, s.piece.keys | s.piece.values) > 0.3]
+        told = [s for s in given.all if given.share(p.content, s) > 0.3]
         if told and not any(_WHOLE.search(s.said) for s in told):
-            yield Fault("scope", text[m.start():m.end(1)]); return
+            yield Fault("scope", p.text[m.start():m.end(1)]); return
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #12fb03f3
 _DATED = re.compile(r"(?<=\w)(?: (?:week of )?\d{4} \d\d(?: \d\d)?)+$")
 
 
-def quoted(text: str, p: Piece, given: Sources) -> bool:
+def quoted(p: Piece, given: Sources) -> bool:
     "Does a sentence stand in a source that holds?"
     said = f" {_DATED.sub('', p.said)} "
     dates = [f for f in p.facts if f.kind == "date"]
     exact = [s for s in given.holds if said in f" {s.piece.said} "
              and all(means_day(s.memory, f) or any(same_value(f, g) for g in s.piece.facts) for f in dates)]
-    return bool(exact) and (any(c.denies for c in clauses(text, p))
-                            or not any(c.denies for s in exact for c in clauses(s.text, s.piece)))
+    return bool(exact) and (any(c.denies for c in clauses(p))
+                            or not any(c.denies for s in exact for c in s.clauses))
 
 
-def judge(text: str, p: Piece, given: Sources) -> tuple[Fault, ...]:
+def judge(p: Piece, given: Sources) -> tuple[Fault, ...]:
     "What is wrong with a sentence."
-    if quoted(text, p, given): return ()
-    dated = any(measure(f) in ("day", "month") for f in stated(p.facts))
-    when = "" if dated else relative_date(text[p.start:p.end])
+    if quoted(p, given): return ()
+    dated = any(measure(f) in ("day", "month") for f in p.stated)
+    when = "" if dated else relative_date(p.raw)
     checks = (_strange, _values, _strangers, _misplaced, _turned, _widened, _outdated)
     undated = [Fault("undated", when)] if when else []
-    return (*undated, *(f for check in checks for f in check(text, p, given)))
+    return (*undated, *(f for check in checks for f in check(p, given)))
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #7adc7b51
-def _shown_by(text: str, p: Piece, quote: str, given: Sources) -> frozenset[str]:
+def _shown_by(p: Piece, quote: str, given: Sources) -> frozenset[str]:
     "The memories that hold, and have the words that are to show a sentence."
     said = " ".join(q.said for q in pieces(quote))
-    past = any(told_as_past(text, p, c) for c in clauses(text, p))
+    past = any(told_as_past(p, c) for c in clauses(p))
     read = dict[str, str]()
     for s in given.all if past else given.holds:
         read[s.memory.id] = f"{read.get(s.memory.id, '')} {s.piece.said}"
-    mine = p.keys | p.values
-    akin = any(q.values & p.values or given.known.read(mine) & q.keys for q in pieces(quote))
+    akin = any(q.values & p.values or given.known.read(p.content) & q.keys for q in pieces(quote))
     return frozenset(i for i, x in read.items() if len(said) >= 4 and akin and f" {said} " in f"{x} ")
 
 
-def _by_quote(text: str, p: Piece, quote: str, given: Sources) -> tuple[Fault, ...]:
+def _by_quote(p: Piece, quote: str, given: Sources) -> tuple[Fault, ...]:
     "What is wrong with a sentence that comes with words that are to show it."
-    faults, shown = judge(text, p, given), _shown_by(text, p, quote, given)
+    faults, shown = judge(p, given), _shown_by(p, quote, given)
     if not shown: return faults or (Fault("unquoted", quote),)
     near = shown.union(*(two for two in given.kin if two & shown))
     theirs = replace(given, all=tuple(s for s in given.all if s.memory.id in near))
     there = frozenset[str]().union(*(given.memories[i] for i in near))
-    named = [x for x, opens in _names(text[p.start:p.end]) if not opens and word_key(x.lower()) not in there]
-    foreign = [*named, *(x.value for x in _values(text, p, theirs))]
+    named = [x for x, opens in _names(p.raw) if not opens and word_key(x.lower()) not in there]
+    foreign = [*named, *(x.value for x in _values(p, theirs))]
     if foreign: return faults or tuple(Fault("unquoted", x) for x in foreign)
-    return judge(text, p, theirs) if faults else ()
+    return judge(p, theirs) if faults else ()
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #1221c7cb
 @dataclass(frozen=True)
@@ -370,20 +374,18 @@ class Finding:
     source: Quote | None = None  # The statement that tells most of it
 
 
-def _spread(found: Sequence[Finding], told: Mapping[str, str], given: Sources) -> Iterator[Finding]:
+def _spread(found: Sequence[tuple[Finding, Piece]], given: Sources) -> Iterator[Finding]:
     "The findings, and with each fault its value wherever it is told of the same."
-    def piece(f: Finding) -> Piece: return next(p for p in pieces(told[f.part]) if p.start == f.start)
     # Insights may have counted, and a title has too few words to be sure of what it says of what
-    fell = [(piece(f).keys, x) for f in found if not f.part.startswith("insights")
+    fell = [(p.keys, x) for f, p in found if not f.part.startswith("insights")
             for x in f.faults if (x.fact or x.kind == "name") and (f.part != "title" or x.kind != "changed")]
-    for f in found:
-        p = piece(f)
-        past = any(told_as_past(told[f.part], p, c) for c in clauses(told[f.part], p))
-        for keys, x in fell if not f.faults and not quoted(told[f.part], p, given) else ():
+    for f, p in found:
+        past = any(told_as_past(p, c) for c in clauses(p))
+        for keys, x in fell if not f.faults and not quoted(p, given) else ():
             if x.kind == "outdated" and past: continue
-            again = [g for g in stated(p.facts) if x.fact and (
+            again = [g for g in p.stated if x.fact and (
                 same_value(g, x.fact) or g.value == x.fact.value.split()[0]
-                or told[f.part][g.start:g.end].split()[0].lower() == x.value.split()[0].lower())]
+                or p.text[g.start:g.end].split()[0].lower() == x.value.split()[0].lower())]
             if (again and (x.kind == "invented" or keys & p.keys - _COMMON)
                     or x.kind == "name" and re.search(rf"\b{re.escape(x.value)}\b", f.said)):
                 f = replace(f, faults=(Fault("spread", x.value),)); break
@@ -391,15 +393,14 @@ def _spread(found: Sequence[Finding], told: Mapping[str, str], given: Sources) -
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #69280bd1
 def retold(
-    text: str,
-    p: Piece,  # Of that text
+    p: Piece,
     told: Sequence[Piece],
     given: Sources,
 ) -> float:  # 0 to 1
     "How much of a statement a summary tells, in whatever words."
     read = given.known.read(frozenset[str]().union(*(q.keys | q.every for q in told)))
-    mine, values = [t.key for t in p.tokens if not t.fact], stated(p.facts)
-    kept = [f for f in values if any(tells(f, p.facts, g, q.facts) for q in told for g in stated(q.facts))]
+    mine, values = [t.key for t in p.tokens if not t.fact], p.stated
+    kept = [f for f in values if any(tells(f, p.facts, g, q.facts) for q in told for g in q.stated)]
     share = len(kept) / len(values) if values else 1.0
     heard = given.known.mass(k for k in mine if k in read) / given.known.mass(mine) if mine else 1.0
     return min(share, (share + heard) / 2) if values else heard
@@ -425,11 +426,11 @@ class Verification:
 
 def coverage(told: Sequence[Piece], given: Sources, gone: Collection[str]) -> float:
     "Share of the current memories of which some sentences tell something."
-    v, current = given.known, {s.memory.id for s in given.all} - {*gone}
-    heard = [p.keys | p.values for p in told]
+    current = {s.memory.id for s in given.all} - {*gone}
+    heard = [p.content for p in told]
     near = {s.memory.id for keys in heard for share, s in [given.best(keys, given.all)] if s and share > 0.5}
     near |= {s.memory.id for s in given.all for keys in heard
-             if v.share(s.piece.keys | s.piece.values, keys) > 0.5}
+             if given.known.share(s.piece.content, keys) > 0.5}
     return len(current & near) / len(current) if current else 1.0
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #20ecceda
@@ -447,17 +448,16 @@ def verify(
     given = Sources.of(sources, outdated or {}, amended or {}, strange)
     told, wanted = ({name: t for name, t in parts(x or "").items() if not name.startswith("superseded_facts")}
                     for x in (summary, expected))
-    found = list[Finding]()
+    found = list[tuple[Finding, Piece]]()
     heard = [p for name, text in told.items() if name != "title" for p in pieces(text)]
     for name, text in told.items():
         for p in pieces(text):
-            s, said = given.best(p.keys | p.values, given.holds)[1], text[p.start:p.end]
+            s, said = given.best(p.content, given.holds)[1], p.raw
             akin = ((min(len(t), len(said)), q) for t, q in (quotes or {}).items() if said in t or t in said)
             quote = max(akin, key=lambda x: x[0], default=(0, ""))[1]
             by_quote = quotes and not name.startswith(("title", "insights"))
-            faults = _by_quote(text, p, quote, given) if by_quote else judge(text, p, given)
-            found.append(Finding(name, p.start, p.end, said, faults, s.quote() if s else None))
-    missing = (text[p.start:p.end] for text in wanted.values()
-               for p in pieces(text) if retold(text, p, heard, given) < 0.5)
-    return Verification(tuple(_spread(found, told, given)), coverage(heard, given, outdated or ()),
+            faults = _by_quote(p, quote, given) if by_quote else judge(p, given)
+            found.append((Finding(name, p.start, p.end, said, faults, s.quote() if s else None), p))
+    missing = (p.raw for text in wanted.values() for p in pieces(text) if retold(p, heard, given) < 0.5)
+    return Verification(tuple(_spread(found, given)), coverage(heard, given, outdated or ()),
                         tuple(dict.fromkeys(missing)))

@@ -11,7 +11,8 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from .decide import Considered, Decision
 from ..supersession.judge import SURE
-from ..summaries.merging import LONGEST_BODY, inherited, merged_text, union_of_tags
+from ..summaries.merging import (
+    LONGEST_BODY, entities, inherited, merged_text, union_of_tags)
 from ..core.models import EdgeType, Judgment, MemoryEdge, MemoryMetadata
 from ..core.memory import Memory, as_utc, digest
 from ..llm.redact import secret_in
@@ -183,15 +184,13 @@ def draft_merge(
     body, why = merged_text(older, newer, drafts)
     if (len(body.encode()) > LONGEST_BODY
             or (older.summary, body) in {(m.summary, m.content) for m in (older, newer)}): return None
-    had = inherited([older, newer])
     m = _with_id(Memory("", new.commit_sha, x.memory.namespace, older.summary, body, as_utc(at),
-                        spec=older.spec or newer.spec, phase=newer.phase, tags=had.tags,
-                        relates_to=had.relates_to, importance=had.importance, valid_from=had.valid_from))
+                        spec=older.spec or newer.spec, phase=newer.phase, **inherited([older, newer])))
     j = x.judgment
     edges = tuple(MemoryEdge(i, m.id, EdgeType.MERGED_INTO, j.confidence, j.reason or None, at, by=x.by)
                   for i in (x.memory.id, new.id))
     return Draft("MERGE", m.id, (m,) if there else (new, m), edges,
-                 states=("merge", "merging", "updating", "committed"), said={"entities": list(had.entities)},
+                 states=("merge", "merging", "updating", "committed"), said={"entities": [*entities([older, newer])]},
                  warnings=(f"the model's text was not taken: {why}",) if why else ())
 
 # %% ../../nbs/16_writing/02_effects.ipynb #de932638

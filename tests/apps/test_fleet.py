@@ -12,7 +12,7 @@ from git_notes_consolidation.apps.fleet import workers as pool
 from git_notes_consolidation.apps.fleet import sweep as fleet
 from git_notes_consolidation.core import processes as parallel
 from git_notes_consolidation.consolidation import stores as service
-from git_notes_consolidation.similarity import tiles
+from git_notes_consolidation.similarity import neighbours
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
 from git_notes_consolidation.store.git import open_repo
@@ -21,7 +21,7 @@ from helpers import git, refs, replace_everywhere, story
 
 pytestmark = pytest.mark.slow
 
-REAL = tiles.neighbour_forest
+REAL = neighbours.older_of
 
 
 @pytest.fixture(scope="module")
@@ -55,16 +55,16 @@ def plan(home, workers=None):
 def alone(year): return plan(year)
 
 
-SPREAD = {"neighbour_forest", "cluster_components", "older_of", "judge_pairs", "summarize_groups"}
+SPREAD = {"older_of", "judge_pairs", "summarize_groups"}
 
 
 class Victim:
-    "The first to work on a tile says who it is and works on until it is killed."
-    def __init__(self, file): self.file, self.__name__ = str(file), "neighbour_forest"
+    "The first to work on a share says who it is and works on until it is killed."
+    def __init__(self, file): self.file, self.__name__ = str(file), "older_of"
 
-    def __call__(self, tile):
+    def __call__(self, share):
         try: handle = os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-        except FileExistsError: return REAL(tile)
+        except FileExistsError: return REAL(share)
         os.write(handle, str(os.getpid()).encode())
         os.close(handle)
         time.sleep(120)
@@ -84,7 +84,7 @@ def kill_when_it_works(file):
 
 def test_a_worker_that_is_killed_while_it_works_changes_nothing(year, alone, dask, tmp_path, everything_pays, monkeypatch):
     file = tmp_path / "victim"
-    replace_everywhere(monkeypatch, tiles, "neighbour_forest", Victim(file))
+    replace_everywhere(monkeypatch, neighbours, "older_of", Victim(file))
     killer = kill_when_it_works(file)
     with pool.cluster(dask) as hands: assert plan(year, hands) == alone
     assert set(hands.sent) == SPREAD and min(hands.sent.values()) > 1

@@ -11,13 +11,13 @@ from itertools import pairwise
 import pytest
 from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
 from git_notes_consolidation.supersession import judge
-from git_notes_consolidation.similarity import components, tiles
+from git_notes_consolidation.similarity import components, updates
 from git_notes_consolidation.store import accesses as store_accesses, cache as index, writer as store_writer
 from git_notes_consolidation.consolidation import cluster as phases, service as sv
 from git_notes_consolidation.consolidation import plan as consolidation_plan, stores as consolidation_stores, undo as consolidation_undo
 from git_notes_consolidation.consolidation import view as consolidation_view
 from git_notes_consolidation.writing import review as rv
-from git_notes_consolidation.similarity.updates import NearPairs, near_clusters
+from git_notes_consolidation.similarity.updates import KnownClusters, near_clusters
 from git_notes_consolidation.similarity.components import reached
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.store.accesses import note_accesses
@@ -155,11 +155,11 @@ def test_repeats_as_in_the_real_corpus(home, tmp_path):
 
 
 @pytest.mark.slow
-def test_with_the_near_pairs_of_the_last_run(home, tmp_path, monkeypatch):
+def test_with_the_clusters_of_the_last_run(home, tmp_path, monkeypatch):
     known = []
     def kept(X, distance, before, at): known.append(before and len(before.names)); return near_clusters(X, distance, before, at)
     monkeypatch.setattr(phases, "_MANY", 1)
-    replace_everywhere(monkeypatch, tiles, "clusters_and_pairs", kept)
+    replace_everywhere(monkeypatch, updates, "near_clusters", kept)
     replace_everywhere(monkeypatch, components, "reached", partial(reached, most=1))  # A component that is too large, as in a large repository
     memories = sorted(sample_memories(), key=lambda m: (m.timestamp, m.id))
     old, new = later(memories, 0.9)
@@ -172,7 +172,8 @@ def test_with_the_near_pairs_of_the_last_run(home, tmp_path, monkeypatch):
     torn(home)
     add_memories(home, [mem("Retries of the mail worker are counted in Redis", "Not in the job.", days_ago=-90)])
     assert tried(home, SAMPLE_NOW + timedelta(days=99))[1] and known[5:] == [None]
-    with closing(index.open_index(open_repo(home))) as conn: assert len(NearPairs.from_bytes(index.recalled_near(conn, at(home).embedder.name)).names) > second
+    with closing(index.open_index(open_repo(home))) as conn: kept = index.recalled_near(conn, at(home).embedder.name)
+    assert len(KnownClusters.from_bytes(kept).names) > second
 
 
 @pytest.mark.slow

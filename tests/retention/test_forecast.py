@@ -11,13 +11,13 @@ from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.evaluation.decay import evaluate_retention, file_touches, memory_touches, tuned
 from git_notes_consolidation.retention.forecast import MODELS, answered, base_level_of_three, by_time, left_out, measures, reliability, sampled
 from git_notes_consolidation.retention.touches import BadTable, read_touches, snapshots, touches_of
-from git_notes_consolidation.staleness.history import Step, write_history
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import MemoryMetadata
 from git_notes_consolidation.store.events import Events
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.retention.score import compute_retention_score
 from helpers import ROOT, git
+from histories import Step, write_history
 from hypothesis import given
 from hypothesis import strategies as st
 

@@ -8,11 +8,11 @@ from git_notes_consolidation.similarity import linkage, updates
 from git_notes_consolidation.similarity import components as similarity_components
 from git_notes_consolidation.consolidation import scan as phases
 from git_notes_consolidation.consolidation import cluster as consolidation_cluster
-from git_notes_consolidation.similarity.neighbours import SearchVectors, fused_older, nearest_older
-from git_notes_consolidation.similarity.updates import NearPairs, near_clusters
-from git_notes_consolidation.similarity.linkage import _one_pass, dendrogram, flat_clusters
+from git_notes_consolidation.similarity.neighbours import SearchVectors, fused_older
+from git_notes_consolidation.similarity.updates import KnownClusters, near_clusters
+from git_notes_consolidation.similarity.linkage import dendrogram, flat_clusters
 from git_notes_consolidation.similarity.clusters import cluster_memories, split
-from git_notes_consolidation.similarity.components import components, first_seen, reached
+from git_notes_consolidation.similarity.components import first_seen, reached
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.similarity.embedder import round_vectors
@@ -22,6 +22,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 fcluster = pytest.importorskip("scipy.cluster.hierarchy").fcluster
+connected_components = pytest.importorskip("scipy.sparse.csgraph").connected_components
 seeds, cuts = st.integers(0, 2**32 - 1), st.floats(0.02, 1.3)
 
 
@@ -42,7 +43,16 @@ def theirs(X, threshold):
     return first_seen(model.fit_predict(distances))
 
 
-def merging(X, threshold, block=1024, room=0): return _one_pass(X, threshold, block, room).labels(threshold, block, room)
+def merging(X, threshold, block=1024, room=0):
+    c, begins = linkage._start(X, None)
+    return linkage._labels(linkage._ends(c, threshold, block, room), begins)
+
+
+def components(X, threshold):
+    "Which rows a chain of neighbours connects."
+    there = np.any(X, axis=1)
+    near = (1 - X @ X.T / np.maximum(np.outer(*[np.linalg.norm(X, axis=1)] * 2), 1e-9) <= threshold + 1e-5) & there & there[:, None]
+    return first_seen(connected_components(near)[1])
 
 
 def same(a, b): return np.array_equal(first_seen(a), first_seen(b))
@@ -112,7 +122,6 @@ def test_a_part_is_cut_as_it_is_in_the_whole(seed):
 def test_the_size_of_the_tiles_does_not_matter(seed, threshold, block):
     X = round_vectors(heaps(seed))
     assert np.array_equal(flat_clusters(X, threshold, block=block), flat_clusters(X, threshold))
-    assert np.array_equal(components(X, threshold, block), components(X, threshold))
 
 
 @pytest.mark.slow
@@ -193,11 +202,11 @@ def plain_nearest(X, order, groups, same, other, floor):
 
 @pytest.mark.slow
 @given(seeds, st.integers(0, 6), st.integers(0, 6), st.floats(-0.2, 0.9), st.integers(1, 50))
-def test_nearest_older_is_what_its_definition_says(seed, same, other, floor, block):
+def test_one_search_is_what_its_definition_says(seed, same, other, floor, block):
     rng = np.random.default_rng(seed)
     X = round_vectors(np.round(heaps(seed, d=4) * 2))  # coarse: many are equally similar
     order, groups = rng.integers(0, len(X), len(X)), [f"g{g}" for g in rng.integers(0, 3, len(X))]
-    near = nearest_older(X, order, groups, same, other, floor, block)
+    near = fused_older([SearchVectors(X, floor)], order, groups, same, other, block=block)
     expected, S = plain_nearest(X, order, groups, same, other, floor)
     assert list(zip(near.newer.tolist(), near.older.tolist())) == expected
     assert near.similarity.tolist() == [S[p] for p in expected]
@@ -207,7 +216,7 @@ def test_nearest_older_is_what_its_definition_says(seed, same, other, floor, blo
 def test_a_later_arrival_changes_no_earlier_pair(seed, k):
     X = round_vectors(heaps(seed, n=50, d=16))
     order, groups = np.arange(50), np.arange(50) % 3
-    whole, part = nearest_older(X, order, groups), nearest_older(X[:k], order[:k], groups[:k])
+    whole, part = fused_older([SearchVectors(X)], order, groups), fused_older([SearchVectors(X[:k])], order[:k], groups[:k])
     early = whole.newer < k
     assert all(np.array_equal(a[early], b) for a, b in zip(whole, part))
 
@@ -252,7 +261,7 @@ def test_who_asks_the_same_twice_gets_the_same_answer(seed, floor, depth):
     rng = np.random.default_rng(seed)
     X, order, groups = round_vectors(np.round(heaps(seed, d=4) * 2)), *rng.integers(0, 30, (2, 90))
     order, groups = order[:len(X)], groups[:len(X)] % 3
-    once, twice = nearest_older(X, order, groups, floor=floor), fused_older([SearchVectors(X, floor)] * 2, order, groups, depth=depth)
+    once, twice = (fused_older([SearchVectors(X, floor)] * k, order, groups, depth=depth) for k in (1, 2))
     assert all(np.array_equal(a, b) for a, b in zip(once, twice))
 
 
@@ -300,7 +309,7 @@ def test_the_setting_goes_before_the_argument():
     assert cluster_memories(memories, vectors, SubconsciousnessConfig(consolidation_threshold=0.99), threshold=0.5) == []
 
 
-# Near pairs of an earlier time
+# Clusters of an earlier time
 
 def some_of(rng, X):
     "Some of the rows; some repeated, some of zeros, some with another's vector."
@@ -319,9 +328,9 @@ def test_what_was_kept_changes_no_label(seed, threshold, room, coarse):
     with patch.object(linkage, "_room", lambda n: room):
         for k in range(4):
             Y, distance, block = some_of(rng, X), threshold if k < 2 else float(rng.uniform(0.02, 1.3)), int(rng.integers(1, 40))
-            labels, after = near_clusters(Y, distance, before, block=block)
+            labels, after = near_clusters(Y, distance, before)
             assert np.array_equal(labels, flat_clusters(Y, distance, block=block))
-            before = NearPairs.from_bytes(after.to_bytes()) if after else before
+            before = KnownClusters.from_bytes(after.to_bytes()) if after else before
 
 
 @pytest.mark.slow
@@ -337,7 +346,7 @@ def test_old_clusters_stand_where_nothing_that_changed_is_near(seed, distance, c
             at = rng.permutation([*np.flatnonzero(there), *rng.integers(0, 100, rng.integers(0, 3))])
             labels, after = near_clusters(X, distance, before, at)
             assert np.array_equal(labels, flat_clusters(X[at], distance)) and np.array_equal(labels, flat_clusters(X, distance, at))
-            before = NearPairs.from_bytes(after.to_bytes())
+            before = KnownClusters.from_bytes(after.to_bytes())
 
 
 def test_no_rows_are_no_groups():
@@ -345,44 +354,23 @@ def test_no_rows_are_no_groups():
 
 
 def test_few_are_merged_again_for_one_that_is_new():
-    X, sizes, merged = heaps(5, n=120, d=60), [], linkage._merged
+    X, sizes, finished = heaps(5, n=120, d=60), [], linkage._finished
     _, before = near_clusters(X[1:], 0.4)
-    with patch.object(updates, "_merged", lambda c, *rest: sizes.append(len(c)) or merged(c, *rest)): labels, _ = near_clusters(X, 0.4, before)
+    with patch.object(updates, "_finished", lambda c, *rest: sizes.append(len(c)) or finished(c, *rest)): labels, _ = near_clusters(X, 0.4, before)
     assert sizes and max(sizes) < 30 and np.array_equal(labels, flat_clusters(X, 0.4))
 
 
 @pytest.mark.slow
-@given(seeds, st.floats(0.3, 1.3))
-def test_products_are_taken_of_what_is_new_alone(seed, threshold):
-    X = heaps(seed, n=60)
-    _, before = near_clusters(X[:-5], threshold)
-    with patch.object(updates, "_near", side_effect=AssertionError): labels, after = near_clusters(X, threshold, before)
-    _, whole = near_clusters(X, threshold)
-    a, b = ({(x.names[i], x.names[j]): c for i, j, c in zip(*x.pairs, x.cosines.tolist())} for x in (after, whole))
-    assert a == pytest.approx(b, abs=1e-6) and len(a) == len(after.cosines) and after.level == whole.level
-    assert np.array_equal(labels, flat_clusters(X, threshold))
-
-
-@pytest.mark.slow
 @given(seeds, st.binary(max_size=60), st.integers(0, 4))
-def test_pairs_that_were_damaged_are_no_pairs_and_wrong_ones_only_mislead(seed, noise, times):
+def test_what_was_kept_and_is_damaged_is_not_read_or_only_misleads(seed, noise, times):
     rng, X = np.random.default_rng(seed), heaps(seed)
     _, before = near_clusters(X, 0.7)
     raw = bytearray(before.to_bytes())
-    for _ in range(times): raw[rng.integers(len(raw)) if rng.random() < 0.5 else rng.integers(24)] = rng.integers(256)
-    for x in (bytes(raw), bytes(raw)[:rng.integers(len(raw) + 1)], bytes(raw) + noise, noise):
-        labels, _ = near_clusters(X, 0.7, NearPairs.from_bytes(x))
+    for _ in range(times): raw[rng.integers(len(raw)) if rng.random() < 0.5 else rng.integers(8)] = rng.integers(256)
+    mixed = before._replace(labels=rng.permutation(before.labels), sizes=rng.permutation(before.sizes)).to_bytes()
+    for x in (bytes(raw), bytes(raw)[:rng.integers(len(raw) + 1)], bytes(raw) + noise, noise, mixed):
+        labels, _ = near_clusters(X, 0.7, KnownClusters.from_bytes(x))
         assert len(labels) == len(X) and labels[0] == 0
-
-
-def test_cosines_of_other_vectors_come_to_an_end():
-    X = heaps(3, n=40)
-    _, before = near_clusters(X, 0.7)
-    for cosines in (np.ones_like(before.cosines), -before.cosines, before.cosines[::-1]):
-        wrong = NearPairs.from_bytes(before._replace(cosines=cosines).to_bytes())
-        assert wrong and len(near_clusters(X, 0.7, wrong)[0]) == 40
-    twice = before._replace(pairs=np.hstack([before.pairs] * 2), cosines=np.tile(before.cosines, 2))
-    assert NearPairs.from_bytes(twice.to_bytes()) is None
 
 
 # Single steps

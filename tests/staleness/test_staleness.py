@@ -8,10 +8,11 @@ from datetime import UTC, datetime, timedelta
 import pytest
 from calls import gnc, new_repo, serve
 from helpers import ROOT, add_memories, git, refs
+from histories import Step, write_history
 
 from git_notes_consolidation.consolidation import service
 from git_notes_consolidation.staleness import staleness
-from git_notes_consolidation.staleness.history import Step, walk, write_history
+from git_notes_consolidation.staleness.history import walk
 from git_notes_consolidation.core.memory import Place, digest, mem, sample_memories
 from git_notes_consolidation.staleness.mentions import mentions_of
 from git_notes_consolidation.store.git import open_repo
