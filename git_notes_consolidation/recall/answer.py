@@ -23,11 +23,11 @@ from ..summaries.verification import verify
 from ..temporal.resolve import find_references, outlook_of
 
 # %% auto #0
-__all__ = ['REASONING_PROMPT', 'REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'AnswerReply', 'Said', 'resolved',
-           'answer_request', 'contradictions', 'untold']
+__all__ = ['REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'AnswerReply', 'Said', 'resolved', 'answer_request',
+           'contradictions', 'untold']
 
 # %% ../../nbs/14_recall/08_answer.ipynb #23da2962
-REASONING_PROMPT = "answer-3"  # Changes whenever the same question may be asked otherwise
+_REASONING_PROMPT = "answer-3"  # Changes whenever the same question may be asked otherwise
 
 REASONING_SYSTEM_PROMPT = """You answer a question about a software project from memories: notes that agents \
 took while they worked.
@@ -102,7 +102,7 @@ def answer_request(
     user = REASONING_USER_PROMPT.format(memories=told, query=escaped(redact(query[:2000])))
     messages = ({"role": "system", "content": REASONING_SYSTEM_PROMPT}, {"role": "user", "content": user})
     return Request("answer", messages, schema_of(AnswerReply, [*memories]), 700,
-                   REASONING_PROMPT), partial(_answer, {label: m.id
+                   _REASONING_PROMPT), partial(_answer, {label: m.id
                                                         for label, m in memories.items()})
 
 # %% ../../nbs/14_recall/08_answer.ipynb #d67441c5

@@ -19,14 +19,13 @@ from ..temporal.resolve import find_references, outlook_of
 from ..temporal.tense import cue
 
 # %% auto #0
-__all__ = ['LONGEST', 'LEAST', 'lines_of', 'told_of', 'unreal', 'calls_off', 'date_of', 'date_beside', 'Evidence', 'evidence',
-           'day_of', 'aloud', 'apart', 'duration']
+__all__ = ['LONGEST', 'told_of', 'unreal', 'calls_off', 'Evidence', 'evidence', 'day_of', 'aloud', 'apart', 'duration']
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #b6e43bd2
 LONGEST = 20_000  # Characters of a memory that are read
 
 
-def lines_of(memory: Memory) -> tuple[str, ...]:
+def _lines_of(memory: Memory) -> tuple[str, ...]:
     "A memory's title and sentences, without those that are torn off, or code."
     body = memory.content[:LONGEST]
     return tuple(line for line in (memory.summary.strip(),
@@ -166,7 +165,7 @@ def _since_when(line: str, recorded: datetime) -> TemporalReference | None:
     return None
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #e71d0002
-def date_of(
+def _date_of(
     line: str,
     about: Sequence[str],
     recorded: datetime,
@@ -196,7 +195,7 @@ def _unreal_then(line: str, about: Sequence[str], r: TemporalReference, recorded
     return unreal(about, line[a:b], (r.span[0] - a, r.span[1] - a), ahead)
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #58882cdf
-def date_beside(
+def _date_beside(
     lines: Sequence[str],  # A memory's title and sentences
     recorded: datetime,
 ) -> tuple[TemporalReference, str] | None:  # With its sentence
@@ -244,7 +243,7 @@ class Evidence:
                      * (0.9 if self.aside else 1.0), 2)
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #eed0e817
-LEAST = 0.5  # Share of a question's words that an answer has to have
+_LEAST = 0.5  # Share of a question's words that an answer has to have
 
 
 def evidence(
@@ -259,9 +258,9 @@ def evidence(
     for r in results:
         text = r.memory.text[:LONGEST]
         if names and told_of(names, text) < 1: continue
-        lines, whole = lines_of(r.memory), told_of(about, text)
+        lines, whole = _lines_of(r.memory), told_of(about, text)
         near = [(line, share) for line in lines
-                if (share := 0.8 * told_of(about, line) + 0.2 * whole) >= LEAST]
+                if (share := 0.8 * told_of(about, line) + 0.2 * whole) >= _LEAST]
         rows = [_row(r, line, lines, share, about, dated) for line, share in near]
         if rows: out.append(max(rows, key=lambda e: _worth(e, dated, past)))
     return sorted(out, key=lambda e: -_worth(e, dated, past))
@@ -269,8 +268,8 @@ def evidence(
 
 def _row(r: MemoryResult, line: str, lines: Sequence[str], share: float, about: Sequence[str],
          dated: bool) -> Evidence:
-    found = Evidence(r, line, share, date_of(line, about, r.memory.told_at, outlook_of(r.namespace)))
-    beside = date_beside(lines, r.memory.told_at) if dated and not found.date and line is lines[0] else None
+    found = Evidence(r, line, share, _date_of(line, about, r.memory.told_at, outlook_of(r.namespace)))
+    beside = _date_beside(lines, r.memory.told_at) if dated and not found.date and line is lines[0] else None
     return replace(found, date=beside[0], aside=beside[1]) if beside else found
 
 

@@ -77,8 +77,8 @@ def cosines(
     recall: RecallService | None,
 ) -> dict[str, float] | None:  # By id; None where the vectors cannot be compared
     "How near each summary and each memory is."
-    said = {x.id: x.text for x in laid.notes}
-    for x in laid.items: said[x.id] = "\n".join(y[1] for y in x.lines if y[0] in ("text", "fact"))
+    said = {x.id: x.text for x in laid.notes} | {
+        x.id: "\n".join(y[1] for y in x.lines if y[0] in ("text", "fact")) for x in laid.items}
     if vector is None or recall is None or not said: return None
     made, norm = recall.embedder.embed([*said.values()]), sum(x * x for x in vector) ** 0.5
     if not norm or made.shape[1] != len(vector): return None
@@ -127,8 +127,8 @@ class SessionStartSummaryInjector:
         count("session.replacements", int(had)); count("session.summaries_selected", len(packed.shown))
         record("session.tokens_used", packed.tokens)
         return SummaryInjectionResult(len(packed.shown), packed.tokens, whole, had, packed.block,
-                                      packed.shown, packed.left.summaries, packed.left.shortened,
-                                      laid.counter, packed.told, packed.left.notes)
+                                      packed.shown, packed.packing.small, packed.packing.cut,
+                                      laid.counter, packed.told, packed.packing.untold)
 
 # %% ../../nbs/15_session/07_inject.ipynb #e6342b3f
 @cache
