@@ -25,7 +25,7 @@ _POINT = r"(?:exact |calendar )?(?:date|day|month|year|week|quarter|weekday|time
 _LEAD = (
     r"\A\W*(?:(?:and|so|but|ok|okay|hey|please|tell me|do you (?:know|remember)|remind "
     r"me|exactly|roughly)[\s,:]+){0,3}")
-_FORMS = (
+_READERS = [(kind, re.compile(rf"(?is){_LEAD}{form}")) for kind, form in (
     ("between", rf"how (?:many {_UNIT}|long|much time)\b.{{0,40}}?\bbetween\s+(?P<a>.+?)\s+and\s+(?P<b>.+)"),
     ("between",
      rf"how (?:many {_UNIT}|long|much time)\b.{{0,40}}?\bfrom\s+(?P<a>.+?)\s+(?:to|until)\s+(?P<b>.+)"),
@@ -60,8 +60,7 @@ _FORMS = (
      r"(?:what|which|who|where|how)\b.*\b(?:now|currently|current|today|these days|nowadays|still|at (?:the "
      r"moment|present))\b"),
     ("current", rf"{_DID}\s+(?:we|they|it|\w+)\s+still\b"),
-)
-_READERS = [(kind, re.compile(rf"(?is){_LEAD}{form}")) for kind, form in _FORMS]
+)]
 
 # %% ../../nbs/14_recall/03_questions.ipynb #726738ba
 _FORMAL = frozenset(map(stem, word_set(

@@ -178,19 +178,10 @@ def word_scores(
     score, expression = np.full(n, -np.inf), " OR ".join(rarest(_query_terms(conn, query), n))
     if not expression: return score
     sql = "SELECT rowid, bm25(memories_fts, 1.0, 1.0, 0.5) FROM memories_fts WHERE memories_fts MATCH ?"
-    row, worth = np.array(conn.execute(sql, (expression,)).fetchall()).reshape(-1, 2).T
-    row = row.astype(np.intp)
-    at = np.where(row > 0, row - 1, memories + _by_id(conn)[np.maximum(-row, 0)])
-    score[at] = np.rint(-worth * 1e9) / 1e9
-    return score
-
-
-def _by_id(conn: sqlite3.Connection) -> np.ndarray:
-    "The place of each summary among all by id, at the number of its row."
-    row = np.fromiter((n for n, in conn.execute("SELECT rowid FROM mem_summaries ORDER BY id")), np.intp)
-    out = np.zeros(row.max(initial=0) + 1, np.intp)
-    out[row] = np.arange(len(row))
-    return out
+    summaries = conn.execute("SELECT rowid FROM mem_summaries ORDER BY id")
+    place = {-row: memories + k for k, (row,) in enumerate(summaries)}
+    for row, worth in conn.execute(sql, (expression,)): score[place.get(row, row - 1)] = -worth
+    return np.rint(score * 1e9) / 1e9
 
 # %% ../../nbs/14_recall/01_rank.ipynb #ee9d20f6
 QUESTION = 0.2  # Share of an embedder's floor from which a text is looked at as an answer

@@ -48,8 +48,9 @@ class ReasonedAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."
-        refs = [{k: getattr(r, k) for k in ("original_text", "memory_timestamp", "value", "confidence",
-                                            "interval")} | {"resolved_date": r.resolved_date and r.resolved_date.date().isoformat()}
+        of_a_date = "original_text memory_timestamp value confidence interval".split()
+        refs = [{k: getattr(r, k) for k in of_a_date}
+                | {"resolved_date": r.resolved_date and r.resolved_date.date().isoformat()}
                 for r in self.temporal_resolutions]
         mine = {k: getattr(self, k) for k in ("answer", "confidence", "reasoning", "requires_inference", "by",
                                               "contradictions")}
@@ -319,32 +320,31 @@ def _with_model(
 ) -> ReasonedAnswer:
     "A model's answer where the memories bear it out and no rule is surer; else that of the rules, and why."
     if not results: return offline
+    def kept(why: str, wrong: tuple[str, ...] = ()) -> ReasonedAnswer:
+        return replace(offline, reasoning=f"{offline.reasoning} {why}", contradictions=wrong)
     answer = ask(*answer_request(query, results, now))
     while answer.failure == "context" and len(results) > 1:
         results = results[:len(results) // 2]
         answer = ask(*answer_request(query, results, now))
     if (said := answer.value) is None:
-        why = answer.note or answer.failure
-        return replace(offline, reasoning=f"{offline.reasoning} The language model gave no answer: {why}.")
+        return kept(f"The language model gave no answer: {answer.note or answer.failure}.")
     sure = offline.temporal_resolutions[:1] if offline.confidence >= 0.6 else ()
     sources = tuple(r for r in results if r.id in said.sources)
-    wrong, rests = contradictions(said.answer, results, now), sources or tuple(results)
-    told = sentences(said.answer)
+    wrong, rests, told = contradictions(said.answer, results, now), sources or results, sentences(said.answer)
     heard = {} if wrong or not told else _second_reading(said.answer, query, results, after, ask)
-    if any(heard.get(s) != "" for s in told): wrong = contradictions(said.answer, results, now, sure)
+    other = contradictions(said.answer, results, now, sure)  # Than what the rules say
+    if any(heard.get(s) != "" for s in told): wrong = other
     if wrong := wrong + untold(said.answer, rests, now, heard):
-        why = "A language model's answer is not shown: the memories do not bear it out."
-        return replace(offline, reasoning=f"{offline.reasoning} {why}", contradictions=wrong)
+        return kept("A language model's answer is not shown: the memories do not bear it out.", wrong)
     confidence = said.confidence if sources else min(said.confidence, 0.5)
-    if confidence < offline.confidence:
-        return replace(offline, reasoning=f"{offline.reasoning} A language model is less sure of its answer.")
+    if confidence < offline.confidence: return kept("A language model is less sure of its answer.")
     shown = " ".join(r.memory.text for r in results)
     doubts = (contradictions(said.reasoning, results, now, sure, shown)
               + untold(said.reasoning, rests, now))
     why = f"It rests on {', '.join(r.id[:12] for r in sources or results[:3])}."
-    dates = () if contradictions(said.answer, results, now, sure) else offline.temporal_resolutions
-    return ReasonedAnswer(said.answer, confidence, why if doubts else said.reasoning, dates,
-                          sources or offline.source_memories, True, (), "llm")
+    return ReasonedAnswer(said.answer, confidence, why if doubts else said.reasoning,
+                          () if other else offline.temporal_resolutions, sources or offline.source_memories,
+                          True, (), "llm")
 
 # %% ../../nbs/14_recall/09_reason.ipynb #8d252675
 @dataclass

@@ -61,10 +61,11 @@ def recall_embedder(
     if config.embedder != "lexical": return get_embedder(config, plugin_index)
     there = (config.embedding_model_dir or _hub(os.environ if env is None else env).is_dir()
              or packaged_minilm())
-    if not there or not importlib.util.find_spec("onnxruntime"): return StaticEmbedder()
-    minilm = MiniLMEmbedder(config.embedding_model_dir or None)
-    try: return minilm if minilm.files else StaticEmbedder()
-    except (EmbeddingError, NotImplementedError): return StaticEmbedder()
+    with suppress(EmbeddingError, NotImplementedError):
+        if there and importlib.util.find_spec("onnxruntime"):
+            minilm = MiniLMEmbedder(config.embedding_model_dir or None)
+            if minilm.files: return minilm
+    return StaticEmbedder()
 
 # %% ../../nbs/14_recall/06_service.ipynb #b856df5a
 def refs_key(repo: Repo) -> str:

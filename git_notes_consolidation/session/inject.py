@@ -84,13 +84,6 @@ def cosines(
     if not norm or made.shape[1] != len(vector): return None
     return dict(zip(said, (made @ vector / norm).tolist()))
 
-# %% ../../nbs/15_session/07_inject.ipynb #c78c94d5
-def _from(store: Any) -> Laid:
-    "Of a store that is none of ours."
-    name, count = token_counter()
-    found = {x.id: x for t in (MemoryTier.HOT, MemoryTier.WARM) for x in store.get_by_tier(t)}
-    return lay_out(found.values(), count=count)._replace(counter=name)
-
 # %% ../../nbs/15_session/07_inject.ipynb #0fea0c16
 @dataclass
 class SessionStartSummaryInjector:
@@ -100,10 +93,14 @@ class SessionStartSummaryInjector:
     config: SummaryInjectionConfig = SummaryInjectionConfig()
 
     def laid(self) -> Laid:
-        "All that can be told: as the last run prepared it, else now."
-        if not isinstance(self.summary_store, Store): return _from(self.summary_store)
-        repo = self.summary_store.repo
-        return load(str(repo.common_dir), seen(shared_tips(repo))) or prepare(repo)
+        "All that can be told: as the last run prepared it, else now; of another store its summaries."
+        if isinstance(self.summary_store, Store):
+            repo = self.summary_store.repo
+            return load(str(repo.common_dir), seen(shared_tips(repo))) or prepare(repo)
+        name, count = token_counter()
+        found = {x.id: x for t in (MemoryTier.HOT, MemoryTier.WARM)
+                 for x in self.summary_store.get_by_tier(t)}
+        return lay_out(found.values(), count=count)._replace(counter=name)
 
     def inject_summaries(self, existing_context: str | None, session_context: SessionContext | None = None,
                          now: datetime | None = None) -> SummaryInjectionResult:
