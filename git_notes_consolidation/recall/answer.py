@@ -7,9 +7,10 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timedelta
+from datetime import datetime
 from functools import partial
 from typing import Annotated
+from .evidence import whole_day
 from .search import MemoryResult
 from ..llm.protocol import BadReply, Request
 from ..core.memory import Memory
@@ -23,11 +24,11 @@ from ..summaries.verification import verify
 from ..temporal.resolve import find_references, outlook_of
 
 # %% auto #0
-__all__ = ['REASONING_PROMPT', 'REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'AnswerReply', 'Said', 'resolved',
-           'answer_request', 'contradictions', 'untold']
+__all__ = ['REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'AnswerReply', 'Said', 'resolved', 'answer_request',
+           'contradictions', 'untold']
 
 # %% ../../nbs/14_recall/08_answer.ipynb #23da2962
-REASONING_PROMPT = "answer-3"  # Changes whenever the same question may be asked otherwise
+_REASONING_PROMPT = "answer-3"  # Changes whenever the same question may be asked otherwise
 
 REASONING_SYSTEM_PROMPT = """You answer a question about a software project from memories: notes that agents \
 took while they worked.
@@ -102,7 +103,7 @@ def answer_request(
     user = REASONING_USER_PROMPT.format(memories=told, query=escaped(redact(query[:2000])))
     messages = ({"role": "system", "content": REASONING_SYSTEM_PROMPT}, {"role": "user", "content": user})
     return Request("answer", messages, schema_of(AnswerReply, [*memories]), 700,
-                   REASONING_PROMPT), partial(_answer, {label: m.id
+                   _REASONING_PROMPT), partial(_answer, {label: m.id
                                                         for label, m in memories.items()})
 
 # %% ../../nbs/14_recall/08_answer.ipynb #d67441c5
@@ -129,19 +130,16 @@ def contradictions(
 ) -> tuple[str, ...]:
     "The dates and names in an answer that the memories do not bear out."
     told = [r.interval for x in results for r in resolved(x) if r.interval]
-    days = ([x.memory.told_at.replace(hour=0, minute=0, second=0, microsecond=0) for x in results]
-            + [now.replace(hour=0, minute=0, second=0, microsecond=0)])
-    told += [(d, d + timedelta(days=1)) for d in days]
-    mine = [r for r in find_references(text, now) if r.interval and not _weekday_of(r.original_text, told)
-            and not (quoted and r.original_text.lower() in quoted.lower())]
-    out = [f"no memory gives {r.original_text}" for r in mine if r.interval and not _holds(r.interval, told)]
+    told += map(whole_day, (*(x.memory.told_at for x in results), now))
+    mine = {r.original_text: r.interval for r in find_references(text, now) if r.interval
+            and not _weekday_of(r.original_text, told) and r.original_text.lower() not in quoted.lower()}
+    out = [f"no memory gives {words}" for words, day in mine.items() if not _holds(day, told)]
     meant = [r.interval for r in sure if r.interval]
-    if meant and not quoted and not any(r.interval and _holds(r.interval, meant) for r in mine):
+    if meant and not quoted and not any(_holds(day, meant) for day in mine.values()):
         out.append(f"the memories say {sure[0].value}")
-    ids = [x.id for x in results]
     shown = " ".join(x.memory.text for x in results)
-    return tuple(out + [f"{i} was not among the memories" for i in _ID.findall(text) if i not in shown
-                        and not any(x.startswith(i) for x in ids)])
+    return tuple(out + [f"{i} was not among the memories" for i in _ID.findall(text)
+                        if i not in shown and not any(x.id.startswith(i) for x in results)])
 
 # %% ../../nbs/14_recall/08_answer.ipynb #930ac24e
 _YES = re.compile(r"(?i)^\s*(?:yes|no|correct|right)\b(?:[,.:;!–— -]+|$)")

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import replace
 from datetime import date, datetime, time
 from typing import TYPE_CHECKING, NamedTuple
-from ..core.memory import UTC, Memory, as_utc
+from ..core.memory import UTC, as_utc
 from ..store.versions import holds_since
 if TYPE_CHECKING: from git_notes_consolidation.consolidation.view import View
 
@@ -44,24 +44,23 @@ def asked_times(as_of: datetime | date | str | None,
     return found if any(found) else None
 
 # %% ../../nbs/14_recall/04_as_of.ipynb #5c4c72d7
-def _within(v: View, there: Mapping[str, Memory], at: datetime) -> View:
-    edges = {i: e for i, e in v.state.edges.items() if e.source_id in there and e.target_id in there}
-    told = {i: s for i, s in v.state.summaries.items() if s.created_at <= at
-            and there.keys() >= {*s.source_memory_ids}}
-    used = {i: (n, t) for i, (n, t) in v.state.accesses.items() if t <= at}
-    return replace(v, scan=replace(v.scan, memories=tuple(there.values())),
+def _within(v: View, since: Mapping[str, datetime], at: datetime) -> View:
+    there = {i for i, t in since.items() if t <= at}
+    edges = {i: e for i, e in v.state.edges.items() if {e.source_id, e.target_id} <= there}
+    told = {i: s for i, s in v.state.summaries.items()
+            if s.created_at <= at and {*s.source_memory_ids} <= there}
+    used = {i: x for i, x in v.state.accesses.items() if x[1] <= at}
+    return replace(v, scan=replace(v.scan, memories=tuple(m for m in v.scan.memories if m.id in there)),
                    state=replace(v.state, edges=edges, summaries=told, accesses=used))
 
 # %% ../../nbs/14_recall/04_as_of.ipynb #89527629
 def known_by(v: View, at: datetime) -> View:
     "The repository as it could be read at a time."
-    v = _within(v, {m.id: m for m in v.scan.memories if m.timestamp <= at}, at)
-    said = {i: e for i, e in v.state.edges.items() if not e.decided or e.created_at is None
-            or e.created_at <= at}
-    return replace(v, state=replace(v.state, edges=said))
+    said = {i: e for i, e in v.state.edges.items() if not (e.decided and e.created_at and e.created_at > at)}
+    return _within(replace(v, state=replace(v.state, edges=said)),
+                   {m.id: m.timestamp for m in v.scan.memories}, at)
 
 # %% ../../nbs/14_recall/04_as_of.ipynb #a84b5d9c
 def true_by(v: View, at: datetime) -> View:
     "What had begun by a time."
-    since = holds_since(v.scan.memories, v.state.edges.values())
-    return _within(v, {m.id: m for m in v.scan.memories if since[m.id] <= at}, at)
+    return _within(v, holds_since(v.scan.memories, v.state.edges.values()), at)

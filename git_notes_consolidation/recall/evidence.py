@@ -19,14 +19,14 @@ from ..temporal.resolve import find_references, outlook_of
 from ..temporal.tense import cue
 
 # %% auto #0
-__all__ = ['LONGEST', 'LEAST', 'lines_of', 'told_of', 'unreal', 'calls_off', 'date_of', 'date_beside', 'Evidence', 'evidence',
-           'day_of', 'aloud', 'apart', 'duration']
+__all__ = ['LONGEST', 'told_of', 'unreal', 'calls_off', 'whole_day', 'Evidence', 'evidence', 'day_of', 'aloud', 'apart',
+           'duration']
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #b6e43bd2
 LONGEST = 20_000  # Characters of a memory that are read
 
 
-def lines_of(memory: Memory) -> tuple[str, ...]:
+def _lines_of(memory: Memory) -> tuple[str, ...]:
     "A memory's title and sentences, without those that are torn off, or code."
     body = memory.content[:LONGEST]
     return tuple(line for line in (memory.summary.strip(),
@@ -166,7 +166,7 @@ def _since_when(line: str, recorded: datetime) -> TemporalReference | None:
     return None
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #e71d0002
-def date_of(
+def _date_of(
     line: str,
     about: Sequence[str],
     recorded: datetime,
@@ -196,7 +196,7 @@ def _unreal_then(line: str, about: Sequence[str], r: TemporalReference, recorded
     return unreal(about, line[a:b], (r.span[0] - a, r.span[1] - a), ahead)
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #58882cdf
-def date_beside(
+def _date_beside(
     lines: Sequence[str],  # A memory's title and sentences
     recorded: datetime,
 ) -> tuple[TemporalReference, str] | None:  # With its sentence
@@ -210,6 +210,12 @@ def date_beside(
     return None
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #1e58d788
+def whole_day(t: datetime) -> tuple[datetime, datetime]:
+    "The day of a time, from and until."
+    day = t.replace(hour=0, minute=0, second=0, microsecond=0)
+    return day, day + timedelta(days=1) if day.date() < date.max else day
+
+
 @dataclass(frozen=True)
 class Evidence:
     "A sentence of a memory, and when what it says was."
@@ -227,9 +233,7 @@ class Evidence:
     @property
     def interval(self) -> tuple[datetime, datetime]:
         "From and until; a sentence without a date gets the day on which it was recorded."
-        if self.date and self.date.interval: return self.date.interval
-        day = self.recorded.replace(hour=0, minute=0, second=0, microsecond=0)
-        return day, day + timedelta(days=1) if day.date() < date.max else day
+        return self.date and self.date.interval or whole_day(self.recorded)
 
     @property
     def planned(self) -> bool:
@@ -244,7 +248,7 @@ class Evidence:
                      * (0.9 if self.aside else 1.0), 2)
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #eed0e817
-LEAST = 0.5  # Share of a question's words that an answer has to have
+_LEAST = 0.5  # Share of a question's words that an answer has to have
 
 
 def evidence(
@@ -255,28 +259,22 @@ def evidence(
     past: bool = False,  # It is asked what was: a plan is worth less than what came of it
 ) -> list[Evidence]:  # The best of each memory, best first
     "What the memories say about it."
-    out = []
-    for r in results:
-        text = r.memory.text[:LONGEST]
-        if names and told_of(names, text) < 1: continue
-        lines, whole = lines_of(r.memory), told_of(about, text)
-        near = [(line, share) for line in lines
-                if (share := 0.8 * told_of(about, line) + 0.2 * whole) >= LEAST]
-        rows = [_row(r, line, lines, share, about, dated) for line, share in near]
-        if rows: out.append(max(rows, key=lambda e: _worth(e, dated, past)))
-    return sorted(out, key=lambda e: -_worth(e, dated, past))
+    def worth(e: Evidence) -> float:
+        return round(e.share + (0.0 if not dated or not e.date else 0.1 if e.aside else 0.15)
+                     - (0.4 if past and e.planned else 0.0), 6)
+    rows = (_rows(r, about, dated) for r in results
+            if not names or told_of(names, r.memory.text[:LONGEST]) == 1)
+    return sorted((max(found, key=worth) for found in rows if found), key=worth, reverse=True)
 
 
-def _row(r: MemoryResult, line: str, lines: Sequence[str], share: float, about: Sequence[str],
-         dated: bool) -> Evidence:
-    found = Evidence(r, line, share, date_of(line, about, r.memory.told_at, outlook_of(r.namespace)))
-    beside = date_beside(lines, r.memory.told_at) if dated and not found.date and line is lines[0] else None
-    return replace(found, date=beside[0], aside=beside[1]) if beside else found
-
-
-def _worth(e: Evidence, dated: bool, past: bool) -> float:
-    return round(e.share + (0.0 if not dated or not e.date else 0.1 if e.aside else 0.15)
-                 - (0.4 if past and e.planned else 0.0), 6)
+def _rows(r: MemoryResult, about: Sequence[str], dated: bool) -> list[Evidence]:
+    lines, whole = _lines_of(r.memory), told_of(about, r.memory.text[:LONGEST])
+    def row(line: str, share: float) -> Evidence:
+        date = _date_of(line, about, r.memory.told_at, outlook_of(r.namespace))
+        beside = _date_beside(lines, r.memory.told_at) if dated and not date and line is lines[0] else None
+        return Evidence(r, line, share, *(beside or (date,)))
+    near = ((line, 0.8 * told_of(about, line) + 0.2 * whole) for line in lines)
+    return [row(line, share) for line, share in near if share >= _LEAST]
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #f30ca6de
 def day_of(t: date) -> str:

@@ -6,7 +6,6 @@
 from __future__ import annotations
 import re
 from dataclasses import dataclass
-from typing import Literal
 from ..core.memory import Memory
 from .rank import content_words
 from ..text.topics import topic_of
@@ -14,11 +13,9 @@ from ..text.words import stem
 from ..text.sentences import word_set
 
 # %% auto #0
-__all__ = ['Kind', 'TIMED', 'Question', 'key', 'topic', 'names_in', 'read_question', 'tells_of', 'needs_reasoning']
+__all__ = ['TIMED', 'Question', 'key', 'topic', 'names_in', 'read_question', 'tells_of', 'needs_reasoning']
 
 # %% ../../nbs/14_recall/03_questions.ipynb #f48b0bc1
-Kind = Literal["when", "since", "ago", "between", "first", "often", "current", "before", "after", ""]
-
 _DID = (
     r"(?:(?:did|do|does|was|were|is|are|has|have|had|will|would|should|can|"
     r"could|may|must)(?:n['’]t)?\b|['’](?:s|d|ve|"
@@ -28,7 +25,7 @@ _POINT = r"(?:exact |calendar )?(?:date|day|month|year|week|quarter|weekday|time
 _LEAD = (
     r"\A\W*(?:(?:and|so|but|ok|okay|hey|please|tell me|do you (?:know|remember)|remind "
     r"me|exactly|roughly)[\s,:]+){0,3}")
-_FORMS: tuple[tuple[Kind, str], ...] = (
+_READERS = [(kind, re.compile(rf"(?is){_LEAD}{form}")) for kind, form in (
     ("between", rf"how (?:many {_UNIT}|long|much time)\b.{{0,40}}?\bbetween\s+(?P<a>.+?)\s+and\s+(?P<b>.+)"),
     ("between",
      rf"how (?:many {_UNIT}|long|much time)\b.{{0,40}}?\bfrom\s+(?P<a>.+?)\s+(?:to|until)\s+(?P<b>.+)"),
@@ -63,8 +60,7 @@ _FORMS: tuple[tuple[Kind, str], ...] = (
      r"(?:what|which|who|where|how)\b.*\b(?:now|currently|current|today|these days|nowadays|still|at (?:the "
      r"moment|present))\b"),
     ("current", rf"{_DID}\s+(?:we|they|it|\w+)\s+still\b"),
-)
-_READERS = [(kind, re.compile(rf"(?is){_LEAD}{form}")) for kind, form in _FORMS]
+)]
 
 # %% ../../nbs/14_recall/03_questions.ipynb #726738ba
 _FORMAL = frozenset(map(stem, word_set(
@@ -88,7 +84,7 @@ _MAY = re.compile(r"(?i)\bwhen (?:can|may|should|must|could|(?:are|is) \w+ allow
 class Question:
     "A question, read."
     text: str
-    kind: Kind = ""
+    kind: str = ""  # Of the nine; or none
     about: tuple[str, ...] = ()  # Stems, each once, in order
     names: tuple[str, ...] = ()  # Stems of what is written as a name: an answer has to have them
     events: tuple[str, ...] = ()  # Two, for `between` and `first`
@@ -163,7 +159,7 @@ def tells_of(
     return 2 * len(named & y) >= len(named) and (not about or bool(about & y))
 
 # %% ../../nbs/14_recall/03_questions.ipynb #d655b87c
-TIMED: tuple[Kind, ...] = ("when", "since", "ago", "between", "first")
+TIMED = ("when", "since", "ago", "between", "first")
 
 
 def needs_reasoning(

@@ -17,8 +17,8 @@ from ..text.words import spaced, stem
 
 # %% auto #0
 __all__ = ['QUESTION', 'RELEVANT', 'CLEAR', 'AHEAD', 'content_words', 'root', 'joined', 'spellings', 'Listing', 'listing',
-           'about_the_past', 'query_terms', 'rarest', 'word_scores', 'vector_scores', 'places', 'fused', 'best_line',
-           'excerpt', 'relevance']
+           'about_the_past', 'rarest', 'word_scores', 'vector_scores', 'places', 'fused', 'best_line', 'excerpt',
+           'relevance']
 
 # %% ../../nbs/14_recall/01_rank.ipynb #8333815c
 _WORD, _SEAM = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -143,7 +143,7 @@ def _texts_with(conn: sqlite3.Connection, term: str) -> int:
                             )).fetchone()[0])
 
 
-def query_terms(
+def _query_terms(
     conn: sqlite3.Connection,
     query: str,
 ) -> dict[str, int]:  # In FTS5's language, with the number of texts that have it
@@ -156,7 +156,7 @@ def query_terms(
 
 # %% ../../nbs/14_recall/01_rank.ipynb #f734a12f
 def rarest(
-    terms: Mapping[str, int],  # From `query_terms`
+    terms: Mapping[str, int],  # From `_query_terms`
     texts: int,  # How many there are
     least: int = 10_000,  # So many occurrences are looked at in any case
 ) -> list[str]:
@@ -175,22 +175,13 @@ def word_scores(
     memories: int,  # How many of them are memories
 ) -> np.ndarray:  # (n,) larger is better, minus infinity where no word occurs
     "How well each text answers by its words."
-    score, expression = np.full(n, -np.inf), " OR ".join(rarest(query_terms(conn, query), n))
+    score, expression = np.full(n, -np.inf), " OR ".join(rarest(_query_terms(conn, query), n))
     if not expression: return score
     sql = "SELECT rowid, bm25(memories_fts, 1.0, 1.0, 0.5) FROM memories_fts WHERE memories_fts MATCH ?"
-    row, worth = np.array(conn.execute(sql, (expression,)).fetchall()).reshape(-1, 2).T
-    row = row.astype(np.intp)
-    at = np.where(row > 0, row - 1, memories + _by_id(conn)[np.maximum(-row, 0)])
-    score[at] = np.rint(-worth * 1e9) / 1e9
-    return score
-
-
-def _by_id(conn: sqlite3.Connection) -> np.ndarray:
-    "The place of each summary among all by id, at the number of its row."
-    row = np.fromiter((n for n, in conn.execute("SELECT rowid FROM mem_summaries ORDER BY id")), np.intp)
-    out = np.zeros(row.max(initial=0) + 1, np.intp)
-    out[row] = np.arange(len(row))
-    return out
+    summaries = conn.execute("SELECT rowid FROM mem_summaries ORDER BY id")
+    place = {-row: memories + k for k, (row,) in enumerate(summaries)}
+    for row, worth in conn.execute(sql, (expression,)): score[place.get(row, row - 1)] = -worth
+    return np.rint(score * 1e9) / 1e9
 
 # %% ../../nbs/14_recall/01_rank.ipynb #ee9d20f6
 QUESTION = 0.2  # Share of an embedder's floor from which a text is looked at as an answer

@@ -16,6 +16,7 @@ import numpy as np
 from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge
 from ..similarity.lexical import FUNCTION_WORDS
+from ..store.metadata import end_of
 from ..text.factuality import is_fragment, leaves_standing, stance
 from ..text.names import references
 from ..text.subjects import PERHAPS_ONE_SUBJECT, brothers, tie
@@ -23,9 +24,8 @@ from .rank import _roots, _told, about_the_past
 from .search import MemoryResult
 
 # %% auto #0
-__all__ = ['Rarity', 'HITS', 'PAIRS', 'AMONG', 'SUMS', 'names_of', 'Asking', 'read_asking', 'Reading', 'read_memory', 'rarity',
-           'hit_features', 'pair_features', 'Seen', 'see', 'Weights', 'weights_of', 'succession', 'sum_features',
-           'answering_order']
+__all__ = ['HITS', 'PAIRS', 'SUMS', 'names_of', 'Asking', 'Reading', 'Seen', 'see', 'Weights', 'weights_of', 'succession',
+           'sum_features', 'answering_order']
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #1e35a329
 _DIGITS = {w: str(n) for n, w in enumerate(
@@ -64,7 +64,7 @@ class Asking(NamedTuple):
     documents: frozenset[str]  # ADR-27, meant exactly
 
 
-def read_asking(query: str) -> Asking:
+def _read_asking(query: str) -> Asking:
     "A question, read."
     yes = bool(_YES.match(query))
     past = about_the_past(query) and not yes and not _LAST_WORD.search(query[:2000])
@@ -85,7 +85,7 @@ class Reading(NamedTuple):
 
 
 @lru_cache(maxsize=2**12)
-def read_memory(m: Memory) -> Reading:
+def _read_memory(m: Memory) -> Reading:
     "A memory, read."
     said = frozenset(w.lower().strip(".:-/") for w in re.findall(r"[\w.:/-]+", _in_digits(m.text)))
     lines = (_roots(m.summary), *(_roots(line) for line, _ in _told(m.content[:4000])))
@@ -94,12 +94,12 @@ def read_memory(m: Memory) -> Reading:
                    frozenset(r.name for r in references(m.summary)))
 
 
-Rarity = Callable[[str], float]
+_Rarity = Callable[[str], float]
 
 
-def rarity(
+def _rarity(
     read: Sequence[Reading],
-) -> Rarity:  # Of a word, some .7 where all have it, for of two memories all that is alike is in both
+) -> _Rarity:  # Of a word, some .7 where all have it, for of two memories all that is alike is in both
     "How rare a word is among those found."
     n, having = len(read), Counter(w for r in read for w in r.all)
     def rare(word: str) -> float: return math.log1p(n / (having[word] + 0.5))
@@ -109,14 +109,14 @@ def rarity(
 HITS = ("cosine", "share", "title", "line", "rarest", "names", "open", "progress", "decision", "recent")
 
 
-def hit_features(
+def _hit_features(
     q: Asking,
     pool: Sequence[MemoryResult],
     read: Sequence[Reading],  # In the same order
     times: np.ndarray,  # (n,) seconds since 1970, when each was said last
 ) -> np.ndarray:  # (n, 10)
     "How well each fits a question by itself."
-    rare = rarity(read)
+    rare = _rarity(read)
     whole, most = sum(map(rare, q.words)) or 1.0, rare("")
     def share(words: frozenset[str]) -> float: return sum(map(rare, q.words & words)) / whole
     def row(r: MemoryResult, x: Reading) -> tuple[float, ...]:
@@ -136,12 +136,12 @@ _CHANGE = re.compile(
     r"dropped|solved|fixed|done|gone)\b")
 
 
-def pair_features(
+def _pair_features(
     found: Sequence[Memory],  # Oldest first
     read: Sequence[Reading],
     times: np.ndarray,  # (m,) seconds
     cosine: np.ndarray,  # (m, m)
-    rare: Rarity,
+    rare: _Rarity,
 ) -> np.ndarray:  # (m, m, 9) the older by row; nothing but zeros where the row is not the older
     "What speaks for each to be the next word on what another one said."
     m, out = len(found), np.zeros((len(found), len(found), len(PAIRS)))
@@ -159,7 +159,7 @@ def pair_features(
     return out
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #ba710cc5
-AMONG = 20
+_AMONG = 20
 
 
 class Seen(NamedTuple):
@@ -177,14 +177,14 @@ def see(
     fitting: np.ndarray,  # (10,) weights of a hit
 ) -> Seen:
     "What the weights are applied to."
-    q, read = read_asking(query), [read_memory(r.memory) for r in pool]
+    q, read = _read_asking(query), [_read_memory(r.memory) for r in pool]
     times = np.array([(r.again or r.memory.event_time).timestamp() for r in pool])
-    hits = hit_features(q, pool, read, times)
-    best = np.argsort(-(hits @ fitting), kind="stable")[:AMONG]
+    hits = _hit_features(q, pool, read, times)
+    best = np.argsort(-(hits @ fitting), kind="stable")[:_AMONG]
     top = best[np.lexsort(([pool[i].id for i in best], times[best]))]
     X = vectors[top].astype(float)
-    return Seen(q, hits, top, pair_features([pool[i].memory for i in top], [read[i] for i in top], times[top],
-                                            X @ X.T, rarity(read)))
+    return Seen(q, hits, top, _pair_features([pool[i].memory for i in top], [read[i] for i in top],
+                                             times[top], X @ X.T, _rarity(read)))
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #a542d84f
 SUMS = ("fit", "overtaken", "overtaken, past", "overtaken, yes or no", "overtakes", "recent, yes or no",
@@ -248,7 +248,7 @@ def _believed(
         if went_back(a.memory, b.memory): p[i, j] = 0.95
         if p[i, j] < 0.1 or "summary" in (a.kind, b.kind) or brothers(a.memory, b.memory): continue
         if leaves_standing(a.memory, b.memory):
-            if not q.words & (read_memory(b.memory).all - read_memory(a.memory).all): out[j, i] = p[i, j]
+            if not q.words & (_read_memory(b.memory).all - _read_memory(a.memory).all): out[j, i] = p[i, j]
         elif MemoryEdge(b.id, a.id, EdgeType.SUPERSEDES).id not in refused: out[i, j] = p[i, j]
     return out
 
@@ -276,11 +276,8 @@ def _in_place(
             k = at.get(pool[n].superseded_by or "", n)
             if k != n: out[n], out[k] = max(out[n], out[k] + 1e-6), max(out[k], out[n] - 1.0)
     for n in np.argsort(-z, kind="stable").tolist():
-        k, been = n, {n}
-        while (then := after(k)) not in been:
-            k = then
-            been.add(k)
-        if k != n: head[n], out[k], out[n] = k, max(out[k], out[n] + 1e-6), out[n] - 20.0
+        if (k := end_of(n, after)) != n:
+            head[n], out[k], out[n] = k, max(out[k], out[n] + 1e-6), out[n] - 20.0
     return out, head
 
 
@@ -315,7 +312,7 @@ def answering_order(
     s = see(pool, query, vectors, w.hits)
     p = _believed(succession(w, s), s.asked, [pool[i] for i in s.top], refused)
     z = sum_features(s, s.hits @ w.hits, p) @ w.sums
-    if named := s.asked.documents: z += [_EXACT * (named <= read_memory(r.memory).documents) for r in pool]
+    if named := s.asked.documents: z += [_EXACT * (named <= _read_memory(r.memory).documents) for r in pool]
     z, pairs = (z, {}) if s.asked.past else _newer_first(z, pool, waiting)
     z, head = _in_place(z, pool, s.asked.past)
     order = np.lexsort((-z, head != np.arange(len(z)), -z[head])).tolist()
@@ -323,9 +320,6 @@ def answering_order(
     place = {n: k for k, n in enumerate(order)}
     newer = {int(s.top[a]): int(s.top[b]) for a, b in np.argwhere(p >= _MARKED)} | pairs
     def last(n: int) -> str | None:
-        k, been = n, {n}
-        while (then := newer.get(k, k)) not in been and place[then] < place[n]:
-            k = then
-            been.add(k)
+        k = end_of(n, lambda i: j if place[j := newer.get(i, i)] < place[n] else i)
         return None if k == n else pool[k].id
     return [replace(pool[n], score=float(share[n] / share.sum()), newer=last(n)) for n in order]

@@ -18,11 +18,11 @@ from .search import MemoryResult, RetrievalMode
 from ..observability.logs import content
 from ..core.memory import Memory
 from ..llm.summary_prompts import support_request
-from ..core.models import TemporalReference
+from ..core.models import json_values, TemporalReference
 from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
 from .questions import (
-    Question, names_in, needs_reasoning, read_question, tells_of, topic)
+    Question, TIMED, names_in, needs_reasoning, read_question, tells_of, topic)
 from .service import RecallService, get_recall_service, stands_out
 from ..summaries.alignment import sentences
 from ..summaries.quotations import is_statement
@@ -30,8 +30,8 @@ from ..text.subjects import newest_first
 from ..temporal.resolve import find_references
 
 # %% auto #0
-__all__ = ['Chains', 'Next', 'Asked', 'ReasonedAnswer', 'answer_offline', 'with_model', 'ReasonedRecallService', 'RecallResult',
-           'reasoned', 'get_reasoned_recall_service', 'reset_reasoned_recall_service', 'handle_recall_command']
+__all__ = ['Chains', 'Next', 'Asked', 'ReasonedAnswer', 'ReasonedRecallService', 'RecallResult', 'reasoned',
+           'get_reasoned_recall_service', 'reset_reasoned_recall_service', 'handle_recall_command']
 
 # %% ../../nbs/14_recall/09_reason.ipynb #8559355a
 @dataclass(frozen=True)
@@ -48,15 +48,14 @@ class ReasonedAnswer:
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."
-        refs = [{"original_text": r.original_text, "memory_timestamp": r.memory_timestamp.isoformat(),
-                 "value": r.value, "confidence": r.confidence,
-                 "resolved_date": r.resolved_date and r.resolved_date.date().isoformat(),
-                 "interval": r.interval and [t.isoformat() for t in r.interval]}
+        of_a_date = "original_text memory_timestamp value confidence interval".split()
+        refs = [{k: getattr(r, k) for k in of_a_date}
+                | {"resolved_date": r.resolved_date and r.resolved_date.date().isoformat()}
                 for r in self.temporal_resolutions]
-        mine = {k: getattr(self, k) for k in ("answer", "confidence", "reasoning", "requires_inference",
-                                              "by")}
-        return mine | {"temporal_resolutions": refs, "contradictions": list(self.contradictions),
-                       "source_memories": [r.to_dict() for r in self.source_memories]}
+        mine = {k: getattr(self, k) for k in ("answer", "confidence", "reasoning", "requires_inference", "by",
+                                              "contradictions")}
+        made: dict[str, Any] = json_values(mine | {"temporal_resolutions": refs})
+        return made | {"source_memories": [r.to_dict() for r in self.source_memories]}
 
 # %% ../../nbs/14_recall/09_reason.ipynb #a4cac504
 def _quote(e: Evidence) -> str:
@@ -251,7 +250,7 @@ def _called_off(q: Question, rows: Sequence[Evidence]) -> Evidence | None:
     return last if ahead or not others and last.share >= _ENOUGH else None
 
 # %% ../../nbs/14_recall/09_reason.ipynb #0ff0ca12
-def answer_offline(
+def _answer_offline(
     q: Question,
     search: Callable[..., list[MemoryResult]],
     # What each has replaced, and what has replaced it
@@ -260,7 +259,7 @@ def answer_offline(
     mode: RetrievalMode | None = None,  # None: as `search` has it
 ) -> ReasonedAnswer:
     "What can be said by rule."
-    dated = q.kind in ("when", "since", "ago", "between", "first", "often")
+    dated = q.kind in (*TIMED, "often")
     if q.events:
         sides = [_look(search, event, topic(event), mode, True, names_in(f"the {event}"), True)
                  for event in q.events]
@@ -311,7 +310,7 @@ def _second_reading(text: str, query: str, results: Sequence[MemoryResult], afte
     return said if isinstance(said, Mapping) else {}
 
 
-def with_model(
+def _with_model(
     offline: ReasonedAnswer,
     query: str,
     results: Sequence[MemoryResult],
@@ -321,32 +320,31 @@ def with_model(
 ) -> ReasonedAnswer:
     "A model's answer where the memories bear it out and no rule is surer; else that of the rules, and why."
     if not results: return offline
+    def kept(why: str, wrong: tuple[str, ...] = ()) -> ReasonedAnswer:
+        return replace(offline, reasoning=f"{offline.reasoning} {why}", contradictions=wrong)
     answer = ask(*answer_request(query, results, now))
     while answer.failure == "context" and len(results) > 1:
         results = results[:len(results) // 2]
         answer = ask(*answer_request(query, results, now))
     if (said := answer.value) is None:
-        why = answer.note or answer.failure
-        return replace(offline, reasoning=f"{offline.reasoning} The language model gave no answer: {why}.")
+        return kept(f"The language model gave no answer: {answer.note or answer.failure}.")
     sure = offline.temporal_resolutions[:1] if offline.confidence >= 0.6 else ()
     sources = tuple(r for r in results if r.id in said.sources)
-    wrong, rests = contradictions(said.answer, results, now), sources or tuple(results)
-    told = sentences(said.answer)
+    wrong, rests, told = contradictions(said.answer, results, now), sources or results, sentences(said.answer)
     heard = {} if wrong or not told else _second_reading(said.answer, query, results, after, ask)
-    if any(heard.get(s) != "" for s in told): wrong = contradictions(said.answer, results, now, sure)
+    other = contradictions(said.answer, results, now, sure)  # Than what the rules say
+    if any(heard.get(s) != "" for s in told): wrong = other
     if wrong := wrong + untold(said.answer, rests, now, heard):
-        why = "A language model's answer is not shown: the memories do not bear it out."
-        return replace(offline, reasoning=f"{offline.reasoning} {why}", contradictions=wrong)
+        return kept("A language model's answer is not shown: the memories do not bear it out.", wrong)
     confidence = said.confidence if sources else min(said.confidence, 0.5)
-    if confidence < offline.confidence:
-        return replace(offline, reasoning=f"{offline.reasoning} A language model is less sure of its answer.")
+    if confidence < offline.confidence: return kept("A language model is less sure of its answer.")
     shown = " ".join(r.memory.text for r in results)
     doubts = (contradictions(said.reasoning, results, now, sure, shown)
               + untold(said.reasoning, rests, now))
     why = f"It rests on {', '.join(r.id[:12] for r in sources or results[:3])}."
-    dates = () if contradictions(said.answer, results, now, sure) else offline.temporal_resolutions
-    return ReasonedAnswer(said.answer, confidence, why if doubts else said.reasoning, dates,
-                          sources or offline.source_memories, True, (), "llm")
+    return ReasonedAnswer(said.answer, confidence, why if doubts else said.reasoning,
+                          () if other else offline.temporal_resolutions, sources or offline.source_memories,
+                          True, (), "llm")
 
 # %% ../../nbs/14_recall/09_reason.ipynb #8d252675
 @dataclass
@@ -389,13 +387,13 @@ class ReasonedRecallService:
                 q, named = read_question(query), len(find_references(query[:4000], now)) if log.heard else 0
                 asked.set(references=named)
             with span("reasoning.synthesize") as made:
-                said = answer_offline(q, look, edges, now, RetrievalMode(mode) if mode else None)
+                said = _answer_offline(q, look, edges, now, RetrievalMode(mode) if mode else None)
                 if mode is None and said.confidence <= _FOUND:
-                    said = answer_offline(q, look, edges, now, RetrievalMode.EXHAUSTIVE)
+                    said = _answer_offline(q, look, edges, now, RetrievalMode.EXHAUSTIVE)
                 if self.llm_client is not None:
                     near = {r.id: r for r in (*said.source_memories, *look(query, mode=mode))}
                     shown = [*near.values()][:limit]
-                    said = with_model(said, query, shown, self._ask, now, edges(shown)[1])
+                    said = _with_model(said, query, shown, self._ask, now, edges(shown)[1])
                 made.set(by=said.by)
             log.set(temporal_patterns_found=named, confidence=said.confidence)
         count_up("reasoning.reasoned_recalls", by=said.by)

@@ -15,7 +15,7 @@ import numpy as np
 from ..store import tables as store_tables
 from ..core.settings import RetentionConfig
 from ..core.memory import UTC, Memory, as_utc, digest
-from ..core.models import MemoryMetadata, MemoryTier, RetentionScore
+from ..core.models import json_values, MemoryMetadata, MemoryTier, RetentionScore
 from ..observability.metrics import count
 from ..observability.tracing import span
 from .rank import best_line, fused
@@ -24,8 +24,8 @@ from ..text.subjects import last_words
 from ..text.words import words_of
 
 # %% auto #0
-__all__ = ['ABOUT_AS_WELL', 'RetrievalMode', 'MemoryResult', 'Columns', 'read_columns', 'Wanted', 'shown', 'by_unit',
-           'told_by_summaries', 'stands_for', 'Found', 'ranked', 'listed', 'read_full', 'in_full']
+__all__ = ['RetrievalMode', 'MemoryResult', 'Columns', 'read_columns', 'Wanted', 'shown', 'stands_for', 'Found', 'ranked',
+           'listed', 'in_full']
 
 # %% ../../nbs/14_recall/02_search.ipynb #6cc3d24e
 class RetrievalMode(str, Enum):
@@ -64,13 +64,11 @@ class MemoryResult:
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."
-        m = {k: getattr(self.memory, k) for k in """
-            id commit_sha namespace summary content spec phase tags status relates_to""".split()}
-        mine = {k: getattr(self, k) for k in "kind superseded_by superseded_kind stands_for newer".split()}
+        names = """id commit_sha namespace summary content spec phase tags status relates_to kind
+            superseded_by superseded_kind stands_for newer timestamp tier again""".split()
         numbers = {k: round(getattr(self, k), 6) for k in ("score", "similarity", "distance")}
-        kept = self.retention and asdict(self.retention)
-        return {**m, **mine, **numbers, "timestamp": self.timestamp.isoformat(), "tier": self.tier.value,
-                "again": self.again and self.again.isoformat(), "retention": kept}
+        made: dict[str, Any] = json_values({k: getattr(self, k) for k in names} | numbers)
+        return made | {"retention": self.retention and asdict(self.retention)}
 
 # %% ../../nbs/14_recall/02_search.ipynb #cd5e194c
 @dataclass(frozen=True, eq=False)
@@ -78,17 +76,15 @@ class Columns:
     "What a search has to know of every memory and summary; n rows."
     ids: tuple[str, ...]
     memories: int  # How many of the rows are memories; the others are summaries
-    names: tuple[str, ...]  # Namespaces
-    namespace: np.ndarray  # (n,) positions in `names`
-    specs: tuple[str | None, ...]  # n of them; a summary has none
+    namespace: np.ndarray  # (n,)
+    spec: np.ndarray  # (n,) a summary has none
     tier: np.ndarray  # (n,) 0 for HOT to 3 for ARCHIVED, of what is shown for the row
     unit: np.ndarray  # (n,) row of the memory that is shown for this one; −1 for a tombstone
     replaced: np.ndarray  # (n,) bool: superseded as a whole
     when: np.ndarray  # (n,) seconds since 1970
     sources: Mapping[int, np.ndarray]  # A summary's row to its sources' rows
     told: Mapping[str, str]  # A summary's text, by the name that its vector is kept under
-    # For each memory the first that says the same: they have one vector; none: each its own
-    first: tuple[str, ...] = ()
+    first: tuple[str, ...]  # For each memory the first that says the same: they have one vector
 
     @cached_property
     def copies(self) -> np.ndarray:
@@ -107,51 +103,41 @@ class Columns:
     @property
     def texts(self) -> tuple[str, ...]:
         "The names under which the rows' vectors are kept."
-        return (*(self.first or self.ids[:self.memories]), *self.told)
+        return (*self.first, *self.told)
 
 # %% ../../nbs/14_recall/02_search.ipynb #6ef9b922
 _RANK = {t.value: t.rank for t in MemoryTier}
-_MEMORIES = """SELECT id, namespace, timestamp, tier, status, coalesce(stands_in, id), duplicate_of, \
-superseded_kind, spec, coalesce(repeats, id)
-    FROM memories ORDER BY rowid"""
-_SUMMARIES = (
-    "SELECT id, namespace, temporal_end, tier, title, told, source_memory_ids FROM mem_summaries ORDER BY id")
-
-# %% ../../nbs/14_recall/02_search.ipynb #ef0c4d16
-def _units(rows: Sequence[tuple[Any, ...]], row: Mapping[str, int]) -> tuple[np.ndarray, np.ndarray]:
-    "For each memory the row that is shown, and its tier."
-    unit = np.array([-1 if r[4] == "tombstone" else row.get(r[5], n) for n, r in enumerate(rows)],
-                    dtype=np.intp)
-    own, tier = np.array([_RANK[r[3]] for r in rows], dtype=np.int8), np.full(len(rows), 3, np.int8)
-    free = np.array([r[6] is None for r in rows], dtype=bool) & (unit >= 0)
-    np.minimum.at(tier, unit[free], own[free])
-    return unit, tier
+# What is shown for it; whether its tier counts for that
+_MEMORIES = """SELECT id, namespace, timestamp, tier,
+    iif(status = 'tombstone', NULL, coalesce(stands_in, id)), duplicate_of IS NULL, superseded_kind IS 'full',
+    spec, coalesce(repeats, id), '' FROM memories ORDER BY rowid"""
+_SUMMARIES = """SELECT id, namespace, temporal_end, tier, id, 1, 0, NULL, json_array(title, told),
+    source_memory_ids FROM mem_summaries ORDER BY id"""
 
 # %% ../../nbs/14_recall/02_search.ipynb #3c4692f4
 def read_columns(
     conn: sqlite3.Connection,  # With the tables of `index`, up to date
 ) -> Columns:
     "The tables, as a search needs them."
-    rows, sums = conn.execute(_MEMORIES).fetchall(), conn.execute(_SUMMARIES).fetchall()
-    ids, n = (*(r[0] for r in rows), *(s[0] for s in sums)), len(rows)
-    row, names = {i: k for k, i in enumerate(ids)}, sorted({r[1] for r in (*rows, *sums)})
-    code = {name: k for k, name in enumerate(names)}
-    unit, tier = _units(rows, row)
-    sources = {n + k: np.array([row[i] for i in json.loads(s[6]) if row.get(i, n) < n], dtype=np.intp) for k,
-               s in enumerate(sums)}
-    return Columns(ids, n, tuple(names), np.array([code[r[1]] for r in (*rows, *sums)], dtype=np.intp),
-                   (*(r[8] for r in rows), *(None for _ in sums)),
-                   np.concatenate([tier, np.array([_RANK[s[3]] for s in sums], dtype=np.int8)]),
-                   np.concatenate([unit, np.arange(n, len(ids))]),
-                   np.array([*(r[7] == "full" for r in rows), *(False for _ in sums)], dtype=bool),
-                   np.array([datetime.fromisoformat(r[2]).timestamp() for r in (*rows, *sums)]),
-                   sources, _told(sums), tuple(r[9] for r in rows))
+    rows = [*(memories := conn.execute(_MEMORIES).fetchall()), *conn.execute(_SUMMARIES)]
+    ids, spaces, when, tiers, shown, free, replaced, specs, texts, held = [*zip(*rows)] or [()] * 10
+    n, row = len(memories), {i: k for k, i in enumerate(ids)}
+    unit = np.array([-1 if i is None else row.get(i, k) for k, i in enumerate(shown)], np.intp)
+    own, tier = np.array([_RANK[t] for t in tiers], np.int8), np.full(len(ids), 3, np.int8)
+    counts = np.array(free, bool) & (unit >= 0)
+    np.minimum.at(tier, unit[counts], own[counts])
+    sources = {k: np.array([row[i] for i in json.loads(held[k]) if row.get(i, n) < n], np.intp)
+               for k in range(n, len(ids))}
+    return Columns(ids, n, np.array(spaces, object), np.array(specs, object), tier, unit,
+                   np.array(replaced, bool), np.array([datetime.fromisoformat(t).timestamp() for t in when]),
+                   sources, _told(ids[n:], texts[n:]), texts[:n])
 
 
-def _told(sums: Sequence[tuple[Any, ...]]) -> dict[str, str]:
+def _told(ids: Sequence[str], texts: Iterable[str]) -> dict[str, str]:
     "A row for each summary, also where two say the same."
     out: dict[str, str] = {}
-    for i, _, _, _, title, told, _ in sums:
+    for i, text in zip(ids, texts):
+        title, told = json.loads(text)
         name = digest("told", title, told)
         out[name if name not in out else digest("told", title, told, i)] = f"{title}\n\n{told}"
     return out
@@ -183,8 +169,8 @@ def shown(
         for s in without: near[c.current(s)] = True
         fits = near & (~c.replaced | deep) | c.replaced & (w.past and w.mode != RetrievalMode.REFLEXIVE)
         rows = rows[(c.unit >= 0) & fits[c.unit] & ((rows < c.memories) | w.summaries)]
-        if w.namespace is not None: rows = rows[np.array(c.names)[c.namespace[rows]] == w.namespace]
-        if w.spec is not None: rows = rows[[c.specs[r] == w.spec for r in rows]]
+        if w.namespace is not None: rows = rows[c.namespace[rows] == w.namespace]
+        if w.spec is not None: rows = rows[c.spec[rows] == w.spec]
         if w.since: rows = rows[c.when[rows] >= w.since.timestamp()]
         if w.until: rows = rows[c.when[rows] < w.until.timestamp()]
         rows = rows[np.lexsort((rows, rows != c.unit[rows]))]
@@ -197,7 +183,7 @@ def shown(
     return out
 
 # %% ../../nbs/14_recall/02_search.ipynb #25d708ff
-def by_unit(
+def _by_unit(
     c: Columns,
     score: np.ndarray,  # (n,) of the rows
     show: np.ndarray,  # From `shown`
@@ -209,9 +195,9 @@ def by_unit(
     return out
 
 # %% ../../nbs/14_recall/02_search.ipynb #59d38b72
-ABOUT_AS_WELL = 0.75
+_ABOUT_AS_WELL = 0.75
 
-def told_by_summaries(
+def _told_by_summaries(
     c: Columns,
     score: np.ndarray,  # (n,) of the units; 0: not found
     without: Collection[int] = (),  # Rows of summaries that do not stand for their sources
@@ -221,7 +207,7 @@ def told_by_summaries(
     for s in sorted((s for s in c.sources if score[s] > 0), key=lambda s: (-score[s], c.ids[s])):
         mine = np.array(c.current(s), dtype=np.intp)
         best = out[mine].max(initial=0.0)
-        if s not in without and score[s] >= ABOUT_AS_WELL * best:
+        if s not in without and score[s] >= _ABOUT_AS_WELL * best:
             out[s] = max(score[s], best); out[mine] = 0.0
         else: out[s] = 0.0
     return out
@@ -261,9 +247,9 @@ def ranked(
 ) -> Found:
     "What was found, best first; of equals the newer."
     show = shown(c, w, without)
-    score = fused([by_unit(c, s, show) for s in orders])
-    if min_similarity is not None: score[by_unit(c, cosine, show) < min_similarity] = 0.0
-    best = score if w.sources else told_by_summaries(c, score, without)
+    score = fused([_by_unit(c, s, show) for s in orders])
+    if min_similarity is not None: score[_by_unit(c, cosine, show) < min_similarity] = 0.0
+    best = score if w.sources else _told_by_summaries(c, score, without)
     found = np.flatnonzero(best > 0)
     return Found(found[np.lexsort((-found, -c.when[show[found]], -best[found]))], np.maximum(best, score),
                  cosine, show)
@@ -284,7 +270,7 @@ s.activation_count
     WHERE s.id IN (SELECT value FROM json_each(?))"""
 
 # %% ../../nbs/14_recall/02_search.ipynb #028e35bb
-def read_full(
+def _read_full(
     conn: sqlite3.Connection,
     ids: Iterable[str],
 ) -> dict[str, tuple[Memory, MemoryMetadata]]:
@@ -319,7 +305,7 @@ def in_full(
 ) -> list[MemoryResult]:
     "Results with their text, in the same order."
     units: list[int] = found.units.tolist()
-    known, out = read_full(conn, (c.ids[found.show[u]] for u in units)), []
+    known, out = _read_full(conn, (c.ids[found.show[u]] for u in units)), []
     for u in units:
         (m, d), mine = known[c.ids[found.show[u]]], _stood_for(c, u, found)
         near = float(found.cosine[[found.show[u], *(i for i in mine if u < c.memories)]].max(initial=-1.0))

@@ -41,8 +41,8 @@ from .ranker import answering_order
 from .as_of import AskedTimes, known_by, asked_times, true_by
 
 # %% auto #0
-__all__ = ['SURE', 'TWO', 'NEAR', 'GROUPED', 'recall_embedder', 'refs_key', 'stands_out', 'margin', 'least_cosine',
-           'RecallService', 'open_recall', 'get_recall_service', 'reset_recall_service']
+__all__ = ['SURE', 'TWO', 'NEAR', 'recall_embedder', 'refs_key', 'stands_out', 'margin', 'RecallService', 'open_recall',
+           'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/06_service.ipynb #b8e27716
 def _hub(env: Mapping[str, str]) -> Path:
@@ -61,10 +61,11 @@ def recall_embedder(
     if config.embedder != "lexical": return get_embedder(config, plugin_index)
     there = (config.embedding_model_dir or _hub(os.environ if env is None else env).is_dir()
              or packaged_minilm())
-    if not there or not importlib.util.find_spec("onnxruntime"): return StaticEmbedder()
-    minilm = MiniLMEmbedder(config.embedding_model_dir or None)
-    try: return minilm if minilm.files else StaticEmbedder()
-    except (EmbeddingError, NotImplementedError): return StaticEmbedder()
+    with suppress(EmbeddingError, NotImplementedError):
+        if there and importlib.util.find_spec("onnxruntime"):
+            minilm = MiniLMEmbedder(config.embedding_model_dir or None)
+            if minilm.files: return minilm
+    return StaticEmbedder()
 
 # %% ../../nbs/14_recall/06_service.ipynb #b856df5a
 def refs_key(repo: Repo) -> str:
@@ -92,19 +93,27 @@ def _snapshot(conn: sqlite3.Connection) -> Iterator[None]:
     finally: conn.rollback()
 
 # %% ../../nbs/14_recall/06_service.ipynb #81266a0d
+class _Compared(NamedTuple):
+    "A question held against the vectors."
+    vectors: np.ndarray  # (n, d)
+    cosine: np.ndarray  # (n,)
+    near: np.ndarray  # (n,) the same, minus infinity where it is too far
+    embedder: str  # The name of what made them
+
+
 def _compared(
     embedder: Embedder,
     made: dict[str, np.ndarray],  # The rows' vectors by embedder; grows
     query: str,
     rows: Callable[[Embedder], np.ndarray],  # Makes those that are not there
-) -> tuple[np.ndarray, np.ndarray, float, str]:
-    "All rows' vectors, the question's, and the floor and the name of what made them."
+) -> _Compared:
+    "All rows' vectors, and how near the question's is to each."
     for e in (embedder, LexicalEmbedder()):
         with suppress(EmbeddingError, NotImplementedError):
-            x, floor = e.embed([query])[0], e.floor
+            x = e.embed([query])[0]
             if not x.any() and e.name != LexicalEmbedder.name: continue
             if e.name not in made: made[e.name] = rows(e)
-            return made[e.name], x, floor, e.name
+            return _Compared(made[e.name], *vector_scores(made[e.name], x, QUESTION * e.floor), e.name)
     raise AssertionError("the lexical embedder does not fail")
 
 # %% ../../nbs/14_recall/06_service.ipynb #81c49d14
@@ -178,20 +187,6 @@ class _Tables:
             _fill_then(tables, self.repo, self.settings, asked)
             self._then = asked, tables, _Held(key, read_columns(tables), {})
         return self._then[1:]
-
-# %% ../../nbs/14_recall/06_service.ipynb #79c139b1
-class _Scores(NamedTuple):
-    "How well each row answers."
-    orders: tuple[np.ndarray, np.ndarray]  # By words and by vectors
-    cosine: np.ndarray
-    vectors: np.ndarray  # (n, d)
-    embedder: str  # The name of what made them
-
-
-def _scored(tables: sqlite3.Connection, c: Columns, query: str, X: np.ndarray, x: np.ndarray, floor: float,
-            embedder: str) -> _Scores:
-    cosine, near = vector_scores(X, x, QUESTION * floor)
-    return _Scores((word_scores(tables, query, len(c.ids), c.memories), near), cosine, X, embedder)
 
 # %% ../../nbs/14_recall/06_service.ipynb #10c9089b
 def _fit(r: MemoryResult, query: str) -> float:
@@ -269,9 +264,7 @@ class _Search:
     "A search among tables that nobody changes meanwhile."
     tables: sqlite3.Connection
     c: Columns
-    query: str
     wanted: Wanted
-    least: float | None  # Cosine
     config: RetentionConfig
     now: datetime
 
@@ -293,23 +286,34 @@ class _Search:
                  if not (blockers and r.status == "resolved")]
         return sorted(found, key=lambda r: blockers and r.newer is not None)
 
-    def telling(self, results: Sequence[MemoryResult]) -> set[int]:
+    def telling(self, results: Sequence[MemoryResult], query: str) -> set[int]:
         "Rows of the summaries that must not stand for their sources, of which one may be outdated."
         c = self.c
         def sources(r: MemoryResult) -> list[Memory]:
             there = store_tables.stored_memories(self.tables, [c.ids[u] for u in c.current(c.row[r.id])])
             return [there[i] for i in r.stands_for if i in there]
         return {c.row[r.id] for r in results if r.kind == "summary"
-                and (self.asked.keys() & r.stands_for or not stands_for(r.memory, sources(r), self.query))}
+                and (self.asked.keys() & r.stands_for or not stands_for(r.memory, sources(r), query))}
 
-    def found(self, scores: _Scores, w: Wanted, most: int, without: set[int]) -> list[MemoryResult]:
-        "The best of what may be shown; a summary that must not stand for its sources is put with `without`."
-        while True:
-            every = ranked(self.c, scores.orders, scores.cosine, w, self.least, without)
-            found = self.full(every._replace(units=every.units[:most]))
-            untold = set[int]() if w.sources else self.telling(found)
-            if not untold: return found
-            without |= untold
+    def best(self, query: str, compared: _Compared, least: float | None, most: int, deeper: bool,
+             order: Callable[..., list[MemoryResult]]) -> list[MemoryResult]:
+        c, w, without = self.c, self.wanted, set[int]()
+        orders = word_scores(self.tables, query, len(c.ids), c.memories), compared.near
+        def found(w: Wanted, most: int) -> list[MemoryResult]:
+            "The best of what may be shown, without summaries that must not stand for their sources."
+            every = ranked(c, orders, compared.cosine, w, least, without)
+            best = self.full(every._replace(units=every.units[:most]))
+            if w.sources or not (untold := self.telling(best, query)): return best
+            without.update(untold)
+            return found(w, most)
+        mine = found(w, max(most, _GROUPED))
+        far = replace(w, anywhere=True, past=True, summaries=False, mode=RetrievalMode.EXHAUSTIVE)
+        pool = self.with_newer({r.id: r for r in (*mine, *found(far, 2 * _GROUPED))},
+                               ranked(c, orders, compared.cosine, far))
+        refused = frozenset(cast(list[str], index.recalled(self.tables, "refused") or ()))
+        V = compared.vectors[[c.row[i] for i in pool]]
+        first = order([*pool.values()], query, V, compared.embedder, refused, self.asked)
+        return _shown(first, {r.id for r in mine}, query, deeper, w.sources)
 
     def with_newer(self, pool: dict[str, MemoryResult], every: Found) -> dict[str, MemoryResult]:
         "And what replaced any of them, or may have."
@@ -324,23 +328,11 @@ class _Search:
             pool |= {r.id: r for r in self.full(every._replace(units=there))}
         return pool
 
-    def best(self, scores: _Scores, most: int, deeper: bool,
-             order: Callable[..., list[MemoryResult]]) -> list[MemoryResult]:
-        w, without = self.wanted, set[int]()
-        mine = self.found(scores, w, max(most, GROUPED), without)
-        far = replace(w, anywhere=True, past=True, summaries=False, mode=RetrievalMode.EXHAUSTIVE)
-        near = [*mine, *self.found(scores, far, 2 * GROUPED, without)]
-        pool = self.with_newer({r.id: r for r in near}, ranked(self.c, scores.orders, scores.cosine, far))
-        refused = frozenset(cast(list[str], index.recalled(self.tables, "refused") or ()))
-        V = scores.vectors[[self.c.row[i] for i in pool]]
-        found = order([*pool.values()], self.query, V, scores.embedder, refused, self.asked)
-        return _shown(found, {r.id for r in mine}, self.query, deeper, w.sources)
-
 # %% ../../nbs/14_recall/06_service.ipynb #6f9e4161
-GROUPED = 20  # So many of the best are looked at, however few are shown: the order must not depend on that
+_GROUPED = 20  # So many of the best are looked at, however few are shown: the order must not depend on that
 
 
-def least_cosine(
+def _least_cosine(
     min_similarity: float | None,  # 0.5: related, as the designs have it of MiniLM
     embedder: Embedder,
 ) -> float | None:  # None: no line but the embedder's own
@@ -385,7 +377,7 @@ class RecallService(_Tables):
         then, begin, how = asked_times(as_of, known_at), perf_counter(), wanted.mode.value
         asks = listing(query, then.as_of if then and then.as_of else self.clock())
         if asks and namespace and asks.namespace not in (None, namespace): asks = None
-        least = least_cosine(min_similarity, self.embedder)
+        least = _least_cosine(min_similarity, self.embedder)
         def look(query: str, wanted: Wanted) -> list[MemoryResult]:
             return self._sound(partial(self._answer, query=query, wanted=wanted, most=most, least=least,
                                        then=then, deeper=mode is None))
@@ -437,42 +429,36 @@ class RecallService(_Tables):
         with self._connection() as cache:
             conn = self._at(asked)[0] if asked else cache
             if not asked: self._up_to_date(cache)
-            sql = """WITH RECURSIVE older(id, first) AS (SELECT id, superseded_by FROM memories WHERE \
-superseded_by = ? AND superseded_kind = 'full'
-                UNION SELECT m.id, m.superseded_by FROM memories m JOIN older ON m.superseded_by = older.id \
-AND m.superseded_kind = 'full')
-                SELECT id FROM older"""
-            found = {i: [x for x, in conn.execute(sql, (i,))] for i in dict.fromkeys(ids)}
-            known = store_tables.stored_memories(conn, [x for row in found.values() for x in row])
-        def told(row: list[str]) -> tuple[Memory, ...]:
-            there = (masked(as_shown(known[x])) for x in row)
-            return tuple(sorted(there, key=lambda m: (m.event_time, m.id)))
-        return {i: told(row) for i, row in found.items() if row}
+            sql = """WITH RECURSIVE older(head, id) AS (SELECT superseded_by, id FROM memories
+                    WHERE superseded_by IN (SELECT value FROM json_each(?)) AND superseded_kind = 'full'
+                UNION SELECT o.head, m.id FROM memories m JOIN older o ON m.superseded_by = o.id AND \
+m.superseded_kind = 'full')
+                SELECT head, id FROM older"""
+            found = conn.execute(sql, (json.dumps([*ids]),)).fetchall()
+            known = store_tables.stored_memories(conn, [x for _, x in found])
+        out: dict[str, list[Memory]] = {}
+        for i, x in found: out.setdefault(i, []).append(masked(as_shown(known[x])))
+        return {i: tuple(sorted(row, key=lambda m: (m.event_time, m.id))) for i, row in out.items()}
 
     def _answer(self, conn: sqlite3.Connection, query: str, wanted: Wanted, most: int, least: float | None,
                 then: AskedTimes | None, deeper: bool, tries: int = 5) -> list[MemoryResult]:
         tables, held = self._at(then) if then else (conn, self._up_to_date(conn))
-        vectors = self._vectors(conn, tables, held, query[:4000]) if query else None
-        with _snapshot(tables):
-            if then or index.recalled(tables, "tables") == held.key or not tries:
-                s = _Search(tables, held.columns, query, wanted, least, self.settings.config.retention,
-                            then.now if then else self.clock())
-                told = wanted.summaries * len(held.columns.sources)
-                count_up("store.summary_searches", int(wanted.summaries))
-                with span("store.summary.search", count=told):
-                    if vectors is None: return s.listed(most)
-                    return s.best(_scored(tables, s.c, query, *vectors), most, deeper, self.order)
-        # Somebody filled the tables in between
-        return self._answer(conn, query, wanted, most, least, then, deeper, tries - 1)
-
-    def _vectors(self, conn: sqlite3.Connection, tables: sqlite3.Connection, held: _Held,
-                 query: str) -> tuple[np.ndarray, np.ndarray, float, str]:
         def texts(names: Sequence[str]) -> list[str]:
             self.progress(len(names))
             found = store_tables.stored_memories(tables, names)
             return [found[i].text if i in found else held.columns.told[i] for i in names]
-        return _compared(self.embedder, held.vectors, query,
-                         lambda e: index.vectors_of(conn, held.columns.texts, e, texts))
+        compared = _compared(self.embedder, held.vectors, query[:4000], lambda e: index.vectors_of(
+            conn, held.columns.texts, e, texts)) if query else None
+        with _snapshot(tables):
+            if then or index.recalled(tables, "tables") == held.key or not tries:
+                s = _Search(tables, held.columns, wanted, self.settings.config.retention,
+                            then.now if then else self.clock())
+                count_up("store.summary_searches", int(wanted.summaries))
+                with span("store.summary.search", count=wanted.summaries * len(held.columns.sources)):
+                    return (s.best(query, compared, least, most, deeper, self.order) if compared
+                            else s.listed(most))
+        # Somebody filled the tables in between
+        return self._answer(conn, query, wanted, most, least, then, deeper, tries - 1)
 
 # %% ../../nbs/14_recall/06_service.ipynb #8fcd3c43
 def open_recall(

@@ -11,8 +11,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 # %% auto #0
 __all__ = ['SessionContext', 'Line', 'Told', 'Note', 'UNDER', 'UNTIL', 'Laid', 'FORMAT', 'WEIGHTS', 'SECTIONS', 'TAG',
            'SUMMARY_CONTEXT_TAG', 'SUMMARY_CONTEXT_START', 'SUMMARY_CONTEXT_END', 'SUMMARY_CONTEXT_HEADER', 'QUOTED',
-           'Left', 'Packed', 'bag', 'about', 'words', 'relevances', 'section', 'scores', 'note_rows', 'price',
-           'fitting', 'unsaid', 'Packing', 'block_of', 'pack']
+           'Packed', 'bag', 'about', 'words', 'relevances', 'section', 'scores', 'price', 'fitting', 'Packing',
+           'block_of', 'pack']
 
 # %% ../../nbs/15_session/01_budget.ipynb #8eb4ad5a
 SessionContext = namedtuple("SessionContext", (  # What a session that starts is about, as far as one can know
@@ -148,7 +148,7 @@ def scores(
         for x, r in zip(laid.notes, near[len(laid.items):])]
 
 # %% ../../nbs/15_session/01_budget.ipynb #db2f0977
-def note_rows(
+def _note_rows(
     notes: Sequence[Note],
     told: Mapping[int, bool],  # Position to whether its further sentences are told
     now: float = 0.0,  # In seconds; what holds until then by its own words is over
@@ -195,7 +195,7 @@ def fitting(
 # %% ../../nbs/15_session/01_budget.ipynb #63ab3a46
 _AT_MOST = {"fact": 5, "decision": 3, "superseded": 2}  # Design 1, section 10.2
 
-def unsaid(
+def _unsaid(
     lines: Iterable[Line],
     said: set[str],  # What stands in the block already; what is new is added
 ) -> list[Line]:
@@ -224,7 +224,13 @@ class Packing:
         self.notes: dict[int, bool] = {}  # Position to whether its further sentences are told
         self.summaries: dict[int, list[Line]] = {}  # Position to its lines
         self.said: set[str] = set()  # What no line says again
-        self.small = self.cut = 0  # Summaries that had no room; that lost lines
+        # Summaries that had no room; that lost lines; that are not sure enough
+        self.small = self.cut = self.unsure = 0
+
+    @property
+    def untold(self) -> int:
+        "Notes that had no room."
+        return len(self.laid.notes) - len(self.notes)
 
     def take(self, tokens: int, characters: int, always: bool = False) -> bool:
         "Is there room? Then it is less from now on."
@@ -254,7 +260,7 @@ class Packing:
         for i in sorted(among, key=lambda i: (-self.values[i], -items[i].confidence, items[i].id)):
             if len(self.summaries) == most: break
             said, lines = {*self.said}, map(Line._make, items[i].lines)
-            fresh = unsaid((x for x in lines if superseded or x.kind != "superseded"), said)
+            fresh = _unsaid((x for x in lines if superseded or x.kind != "superseded"), said)
             if not any(x.kind in ("text", "fact", "decision") for x in fresh): continue
             kept = fitting(fresh, self.room - rest)
             while kept and not self.take(price(kept), _size(kept)): kept = fitting(kept, price(kept) - 1)
@@ -288,23 +294,15 @@ _ROOMY = 600  # Tokens of a budget from which the frame is whole
 _LITTLE = 200  # Tokens; where more are left, it is not for want of them that something is not told
 
 # %% ../../nbs/15_session/01_budget.ipynb #106cf215
-Left = namedtuple("Left", (  # What is not in a block
-    "notes",  # For want of room, as the next
-    "summaries",
-    "unsure",  # Summaries that are not sure enough
-    "shortened",  # Summaries that lost lines
-), defaults=(0, 0, 0, 0))
-
-
-def _notices(left: Left, limit: str, questions: int) -> list[str]:
-    many = ((left.notes, "more memories"), (left.summaries, "more summaries"),
-            (left.unsure, "summaries below the confidence asked for"))
+def _notices(p: Packing, limit: str) -> list[str]:
+    many = ((p.untold, "more memories"), (p.small, "more summaries"),
+            (p.unsure, "summaries below the confidence asked for"))
     out = ", ".join(f"{n} {what if n > 1 else what.replace('ies', 'y')}" for n, what in many if n)
-    cut, why = f"{left.shortened} shortened", f" ({limit})" if left.notes or left.summaries else ""
-    said = "; ".join([f"not shown: {out}"] * bool(out) + [cut] * bool(left.shortened))
-    waits = "1 question waits" if questions == 1 else f"{questions} questions wait"
+    why = f" ({limit})" if p.untold or p.small else ""
+    said = "; ".join([f"not shown: {out}"] * bool(out) + [f"{p.cut} shortened"] * bool(p.cut))
+    waits = "1 question waits" if p.laid.questions == 1 else f"{p.laid.questions} questions wait"
     return [f"<!-- {said}{why}; ask with: gnc recall -->"] * bool(said) + [
-        f"<!-- {waits} for an answer: gnc review -->"] * bool(questions)
+        f"<!-- {waits} for an answer: gnc review -->"] * bool(p.laid.questions)
 
 # %% ../../nbs/15_session/01_budget.ipynb #9f7e20f6
 def _rendered(lines: Iterable[Line]) -> Iterator[str]:
@@ -319,12 +317,12 @@ def _rendered(lines: Iterable[Line]) -> Iterator[str]:
     yield ""
 
 # %% ../../nbs/15_session/01_budget.ipynb #3b1672ae
-def block_of(p: Packing, left: Left, budget: int, now: float = 0.0) -> str:
+def block_of(p: Packing, budget: int, now: float = 0.0) -> str:
     "What is told, as Markdown between its tags."
     notes, items, roomy = p.laid.notes, p.laid.items, budget >= _ROOMY
-    rows = [*note_rows(notes, p.notes, now), *(r for x in p.summaries.values() for r in _rendered(x))]
+    rows = [*_note_rows(notes, p.notes, now), *(r for x in p.summaries.values() for r in _rendered(x))]
     limit = f"token budget {budget}" if p.room < _LITTLE else "a hook's limit of characters"
-    said = _notices(left, limit, p.laid.questions) if roomy else []
+    said = _notices(p, limit) if roomy else []
     body = "\n".join(["", _HEAD if roomy else _BRIEF, *rows, *said, *[""] * bool(said), ""])
     made = max([items[i].made_at for i in p.summaries] + [f"{notes[i].text[:10]}T00:00:00Z" for i in p.notes])
     return f'<{TAG} version="{zlib.crc32(body.encode()):08x}" generated_at="{made}">{body}</{TAG}>'
@@ -335,7 +333,7 @@ Packed = namedtuple("Packed", (  # A block and what it took
     "tokens",  # Not more than the budget
     "shown",  # Ids of summaries, the most important first
     "told",  # Ids of single memories, the most important first
-    "left",  # A `Left`
+    "packing",  # What else is known of it
 ))
 
 
@@ -353,12 +351,11 @@ def pack(
     room = max(0, budget - (_WRAPPER if budget >= _ROOMY else _SMALL))
     p, items = Packing(laid, values, room, characters - len(_HEAD) - 500), laid.items
     sure = [i for i, x in enumerate(items) if x.confidence >= least]
-    own = [i for i in sure if items[i].model]
+    own, p.unsure = [i for i in sure if items[i].model], len(items) - len(sure)
     p.add_summaries(own, most, int(0.4 * room) if laid.notes else room, superseded)
     p.add_notes(range(len(laid.notes)))
     others = [i for i in sure if i not in own and not p.notes.keys() >= {*(items[i].sources or (-1,))}]
     p.add_summaries(others, most, p.room, superseded)
-    left = Left(len(laid.notes) - len(p.notes), p.small, sum(x.confidence < least for x in items), p.cut)
-    if not p.notes and not p.summaries: return Packed("", 0, (), (), left)
-    return Packed(block_of(p, left, budget, now), budget - p.room, tuple(items[i].id for i in p.summaries),
-                  tuple(laid.notes[i].id for i in p.notes), left)
+    if not p.notes and not p.summaries: return Packed("", 0, (), (), p)
+    return Packed(block_of(p, budget, now), budget - p.room, tuple(items[i].id for i in p.summaries),
+                  tuple(laid.notes[i].id for i in p.notes), p)

@@ -73,7 +73,9 @@ class Here:
         self.runs = " ".join(rows[1:bare])  # Our refs' objects, by the refs' names; empty: no run yet
         top = [row for row in rows[-1:] if rows[bare:bare + 1] == ["false"] and os.path.isabs(row)]
         self.top = top[0] if top else ""  # Empty: bare, or inside of .git
-        self.busy = False  # Was a process started?
+        self.cwd, self.busy = cwd, False  # The latter: was a process started?
+        self.why: list[str] = []  # Nothing is told
+        self.notes: list[str] = []  # For a person
         # Objects of the refs that the plugin writes
         self.memories = " ".join(rows[bare + 1:len(rows) - len(top)])
         self.seen = f"{self.runs} {self.memories}".strip()  # All that a block is made from
@@ -161,18 +163,14 @@ def load(
     except (ValueError, KeyError, TypeError, AttributeError): return None
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #d9d4b612
-def _python(code: str, where: str) -> list[str]:
-    """The command of a Python of its own, which imports nothing from the directory that it starts in: that is
-    somebody's project."""
-    return [sys.executable, "-P", "-c", f"import sys; from git_notes_consolidation.{code}", where]
-
-
 def _apart(code: str, where: str) -> Popen[bytes]:
-    "Such a process, which may outlive this one."
+    """A Python of its own, which may outlive this one, and imports nothing from the directory that it starts
+    in: that is somebody's project."""
     import subprocess
-    quiet, command = subprocess.DEVNULL, _python(code, where)
-    return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet,
-                            env=environment(), start_new_session=True)
+    command = [sys.executable, "-P", "-c", f"import sys; from git_notes_consolidation.{code}", where]
+    quiet = subprocess.DEVNULL
+    return subprocess.Popen(command, stdin=quiet, stdout=quiet, stderr=quiet, env=environment(),
+                            start_new_session=True)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #6f8946d7
 def _first(mark: str, seconds: float) -> bool:
@@ -195,16 +193,13 @@ def prepared(here: Here, patience: float = 3.0) -> Laid | None:  # Seconds
     try:
         code = ("store.git import open_repo; from git_notes_consolidation.session.prepared import prepare; "
                 "prepare(open_repo(sys.argv[1]))")
-        child = _apart(code, here.top or here.common_dir) if first else None
-        # It goes on without us
-        while time.monotonic() < end and (child.poll() is None if child else os.path.exists(mark)):
-            time.sleep(0.01)
-        return load(here.common_dir, here.seen)
-    except Exception: return None
-    finally:
-        if first:
-            try: os.unlink(mark)
-            except OSError: pass
+        if first: _apart(code, here.top or here.common_dir).wait(patience)
+        while not first and time.monotonic() < end and os.path.exists(mark): time.sleep(0.01)
+    except Exception: pass  # It goes on without us
+    if first:
+        try: os.unlink(mark)
+        except OSError: pass
+    return load(here.common_dir, here.seen)
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #20d39725
 def given(
@@ -270,46 +265,42 @@ _OVER = ("What this session was told before of the project's memories no longer 
 _BEHIND = "(The newest memories are still being read; gnc recall knows them.)"
 
 
-def _told_of(here: Here, cwd: str, s: Mapping[str, Any], why: list[str]) -> tuple[Laid | None, str]:
+def _told_of(here: Here, s: Mapping[str, Any]) -> tuple[Laid | None, str]:
     "What is laid out, and the block; where reading takes too long, the last block, which says so."
     import time
     laid = prepared(here)
     # The last one only where no run, undo or forgetting came since: what is forgotten is told no more
     last = laid or (load(here.common_dir, here.seen, here.runs) if here.seen else None)
-    packed = block_for(last, session_of(cwd, here.top), s, time.time()) if last else None
-    block = packed.block if packed else ""
-    if block and not laid: block = f"{_BEHIND}\n\n{block}"
-    if not block:
-        why.append(f"nothing fits into a budget of {s['summaries_token_budget']} tokens" if packed
-                   and last and (last.items or last.notes) else "the memory says nothing yet"
-                   if packed or not here.seen else "the memory is still being read")
-    return laid, block
+    if last and (block := block_for(last, session_of(here.cwd, here.top), s, time.time()).block):
+        return laid, block if laid else f"{_BEHIND}\n\n{block}"
+    here.why.append(f"nothing fits into a budget of {s['summaries_token_budget']} tokens"
+                    if last and (last.items or last.notes) else "the memory says nothing yet"
+                    if last or not here.seen else "the memory is still being read")
+    return laid, ""
 
 
-def _answer(here: Here, cwd: str, event: Mapping[str, object], env: Mapping[str, str], why: list[str],
-            notes: list[str]) -> str:
+def _answer(here: Here, event: Mapping[str, object], env: Mapping[str, str]) -> str:
     "The context to add; empty when there is a reason to add none."
-    s = settings_of(env, here.top, why)
+    s = settings_of(env, here.top, here.why)
     wanted = s["summaries_enabled"] and switched_on(env)
     if not (here.common_dir and wanted):
-        why.append("switched off" if here.common_dir else f"{cwd} is not in a git repository")
-        if wanted and not here.common_dir and (heals := remedy(_run("-C", cwd, "rev-parse").stderr)):
-            notes.append(heals)
+        here.why.append("switched off" if here.common_dir else f"{here.cwd} is not in a git repository")
+        if wanted and not here.common_dir and (heals := remedy(_run("-C", here.cwd, "rev-parse").stderr)):
+            here.notes.append(heals)
         return ""
-    laid, block = _told_of(here, cwd, s, why)
+    laid, block = _told_of(here, s)
     if here.busy and not block:
-        notes.append("what is known is still being prepared; the next session is told it")
+        here.notes.append("what is known is still being prepared; the next session is told it")
     session, starts = str(event.get("session_id") or ""), event.get("source") in (None, "startup")
-    shown = notices(here, laid.questions if laid else 0, bool(laid)) if starts else {}
-    version, known = here.seen if block else "", {f"!{name}": text for name, text in shown.items()}
-    sure = bool(laid or not here.seen)  # Else it is not known whether anything has changed
-    told = given(here.common_dir, known | ({session: version} if session and sure else {}))
-    notes += [text for name, text in shown.items() if text and told[f"!{name}"] != text]
+    said = notices(here, laid.questions if laid else 0, bool(laid)) if starts else {}
+    shown, sure = {f"!{name}": text for name, text in said.items()}, bool(laid or not here.seen)
+    told = given(here.common_dir, shown | ({session: here.seen if block else ""} if session and sure else {}))
+    here.notes += [text for name, text in shown.items() if text and told[name] != text]
     before = told.get(session, "")
     if event.get("source") != "resume": return block
-    if not sure: return ""
+    if not sure: return ""  # It is not known whether anything has changed
     if not before: return block
-    if before == here.seen: why.append("the session was told this before"); return ""
+    if before == here.seen: here.why.append("the session was told this before"); return ""
     return f"{_OVER}{' What follows takes its place.' if block else ''}\n\n{block}".strip()
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #216287ce
@@ -334,20 +325,19 @@ def session_start(
     cwd: str = ".",  # Where the event names no directory
 ) -> tuple[str, list[str]]:  # The answer as JSON, and what to say on standard error
     "A session begins: what it is told. Never an exception."
-    why: list[str] = []
-    notes: list[str] = []
-    text = ""
+    text, here = "", None
     try:
         said = json.loads(raw) if raw.strip() else {}
         event = {"cwd": cwd} | (said if isinstance(said, dict) else {})
-        if not (isinstance(where := event["cwd"], str) and os.path.isdir(where)): where = os.getcwd()
-        here = Here(where)
-        text = _answer(here, where, event, env, why, notes)
+        where = event["cwd"]
+        here = Here(where if isinstance(where, str) and os.path.isdir(where) else os.getcwd())
+        text = _answer(here, event, env)
         if (here.common_dir and not here.busy and switched_on(env, "HOOK_CONSOLIDATION_ENABLED")
                 and something_new(here)):
-            _apart("session.hooks import background; background(sys.argv[1], 'session_start', len)", where)
-    except Exception as e: why.append(f"{type(e).__name__}: {e}")
+            _apart("session.hooks import background; background(sys.argv[1], 'session_start', len)", here.cwd)
+        why = here.why
+    except Exception as e: why = [*(here.why if here else ()), f"{type(e).__name__}: {e}"]
     told = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}
             } if text else {}
-    seen = {"systemMessage": f"memory: {'; '.join(notes)}"} if notes else {}
+    seen = {"systemMessage": f"memory: {'; '.join(here.notes)}"} if here and here.notes else {}
     return json.dumps(told | seen or {"continue": True}), why

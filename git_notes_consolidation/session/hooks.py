@@ -19,7 +19,7 @@ from ..core.memory import UTC, as_utc
 from ..core.reports import ConsolidationResult
 from ..core.visible import visible
 from ..store.git import Repo, open_repo
-from ..store.locks import _try_lock
+from ..store.locks import Locked, hold
 from ..observability.tracing import has_sdk
 from .fast_start import environment, read_event, switched_on
 from ..consolidation.triggers import Due, Event, PRESSURE, answer, facts
@@ -32,12 +32,10 @@ __all__ = ['missing', 'settings_of', 'ConsolidationHook', 'plain_line', 'spawn',
 # %% ../../nbs/15_session/08_hooks.ipynb #00e4a530
 def _there(package: str, inner: str = "") -> bool:
     "Could it be imported? Nothing is."
-    try:
-        spec = find_spec(package)
-        return (spec is not None and (not inner
-                                      or PathFinder.find_spec(inner,
-                                          spec.submodule_search_locations) is not None))
+    try: spec = find_spec(package)
     except (ImportError, ValueError): return False
+    return spec is not None and (
+        not inner or PathFinder.find_spec(inner, spec.submodule_search_locations) is not None)
 
 # %% ../../nbs/15_session/08_hooks.ipynb #d2ad300e
 def missing(settings: Settings) -> tuple[str, ...]:
@@ -59,16 +57,6 @@ def missing(settings: Settings) -> tuple[str, ...]:
 def settings_of(repo: Repo, file: str | None = None) -> Settings:
     "The environment's settings, and those of a file: the one named, or the one at the top of the worktree."
     return load_settings(file=file or project_file(repo.worktree))
-
-# %% ../../nbs/15_session/08_hooks.ipynb #f8b435da
-@contextmanager
-def _alone(repo: Repo) -> Iterator[bool]:
-    "Is nobody else deciding? A lock of its own: whoever decides is in no run's way."
-    (repo.common_dir / "gnc").mkdir(exist_ok=True)
-    with open(repo.common_dir / "gnc" / "hook-lock", "a+b") as handle:
-        try: _try_lock(handle)
-        except OSError: yield False; return
-        yield True
 
 # %% ../../nbs/15_session/08_hooks.ipynb #e68165e9
 def _here() -> datetime: return datetime.now(UTC).astimezone()
@@ -94,10 +82,13 @@ class ConsolidationHook:
 
     def claim(self) -> Due:
         "As `due`, and of many who ask at once one gets a yes."
-        with _alone(repo := open_repo(self.path)) as first:
-            said = self.due() if first else Due(None, "another hook asks at the same moment")
-            if said.trigger and self.event != "manual": remember_start(repo, self.clock())
-        return said
+        repo = open_repo(self.path)
+        try:
+            with hold(repo, "hook-lock", "another hook asks at the same moment"):
+                said = self.due()
+                if said.trigger and self.event != "manual": remember_start(repo, self.clock())
+                return said
+        except Locked as e: return Due(None, str(e))
 
     async def should_trigger(self) -> bool:
         "Is a run due?"

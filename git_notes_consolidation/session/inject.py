@@ -77,19 +77,12 @@ def cosines(
     recall: RecallService | None,
 ) -> dict[str, float] | None:  # By id; None where the vectors cannot be compared
     "How near each summary and each memory is."
-    said = {x.id: x.text for x in laid.notes}
-    for x in laid.items: said[x.id] = "\n".join(y[1] for y in x.lines if y[0] in ("text", "fact"))
+    said = {x.id: x.text for x in laid.notes} | {
+        x.id: "\n".join(y[1] for y in x.lines if y[0] in ("text", "fact")) for x in laid.items}
     if vector is None or recall is None or not said: return None
     made, norm = recall.embedder.embed([*said.values()]), sum(x * x for x in vector) ** 0.5
     if not norm or made.shape[1] != len(vector): return None
     return dict(zip(said, (made @ vector / norm).tolist()))
-
-# %% ../../nbs/15_session/07_inject.ipynb #c78c94d5
-def _from(store: Any) -> Laid:
-    "Of a store that is none of ours."
-    name, count = token_counter()
-    found = {x.id: x for t in (MemoryTier.HOT, MemoryTier.WARM) for x in store.get_by_tier(t)}
-    return lay_out(found.values(), count=count)._replace(counter=name)
 
 # %% ../../nbs/15_session/07_inject.ipynb #0fea0c16
 @dataclass
@@ -100,10 +93,14 @@ class SessionStartSummaryInjector:
     config: SummaryInjectionConfig = SummaryInjectionConfig()
 
     def laid(self) -> Laid:
-        "All that can be told: as the last run prepared it, else now."
-        if not isinstance(self.summary_store, Store): return _from(self.summary_store)
-        repo = self.summary_store.repo
-        return load(str(repo.common_dir), seen(shared_tips(repo))) or prepare(repo)
+        "All that can be told: as the last run prepared it, else now; of another store its summaries."
+        if isinstance(self.summary_store, Store):
+            repo = self.summary_store.repo
+            return load(str(repo.common_dir), seen(shared_tips(repo))) or prepare(repo)
+        name, count = token_counter()
+        found = {x.id: x for t in (MemoryTier.HOT, MemoryTier.WARM)
+                 for x in self.summary_store.get_by_tier(t)}
+        return lay_out(found.values(), count=count)._replace(counter=name)
 
     def inject_summaries(self, existing_context: str | None, session_context: SessionContext | None = None,
                          now: datetime | None = None) -> SummaryInjectionResult:
@@ -127,8 +124,8 @@ class SessionStartSummaryInjector:
         count("session.replacements", int(had)); count("session.summaries_selected", len(packed.shown))
         record("session.tokens_used", packed.tokens)
         return SummaryInjectionResult(len(packed.shown), packed.tokens, whole, had, packed.block,
-                                      packed.shown, packed.left.summaries, packed.left.shortened,
-                                      laid.counter, packed.told, packed.left.notes)
+                                      packed.shown, packed.packing.small, packed.packing.cut,
+                                      laid.counter, packed.told, packed.packing.untold)
 
 # %% ../../nbs/15_session/07_inject.ipynb #e6342b3f
 @cache

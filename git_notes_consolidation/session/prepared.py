@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
+from typing import TypeVar
 from .. import __version__
 from .block import one_line, paragraph
 from .fast_start import load
@@ -21,6 +22,7 @@ from ..store.reader import read_memories
 from ..store.state import (
     State, fold, open_questions, probably_replaced, refused, stood_for, with_state)
 from ..store.locks import replace_file
+from ..store.metadata import end_of
 from ..llm.redact import masked
 from .budget import (
     FORMAT, SECTIONS, UNDER, UNTIL, Laid, Line, Note, Told, bag, section, words)
@@ -33,7 +35,7 @@ from ..supersession.blockers import closed
 from ..supersession.claims import claims
 
 # %% auto #0
-__all__ = ['PREPARED', 'outdated', 'index_of', 'lay_out', 'to_text', 'seen', 'replaced_in', 'living', 'candidates', 'lay_notes',
+__all__ = ['outdated', 'index_of', 'lay_out', 'seen', 'replaced_in', 'living', 'first_of_each', 'candidates', 'lay_notes',
            'prepare', 'refs_moved']
 
 # %% ../../nbs/15_session/04_prepared.ipynb #7fa416af
@@ -58,14 +60,8 @@ def _holds(text: str, gone: Sequence[str]) -> bool:
 def _now(x: MemorySummary) -> list[tuple[str, str]]:
     "What was superseded and what holds in its place, the latest first: a chain leads to its end."
     by = {words(f.original_fact): f.superseded_by for f in x.superseded_facts}
-    out = []
-    for f in reversed(x.superseded_facts):
-        last, seen = f.superseded_by, set[str]()
-        while (key := words(re.sub(_REMARK, "", last))) in by and key not in seen:
-            seen.add(key)
-            last = by[key]
-        out.append((f.original_fact, last))
-    return out
+    def after(said: str) -> str: return by.get(words(re.sub(_REMARK, "", said)), said)
+    return [(f.original_fact, end_of(f.superseded_by, after)) for f in reversed(x.superseded_facts)]
 
 # %% ../../nbs/15_session/04_prepared.ipynb #14cc16b1
 def _rows(x: MemorySummary, gone: Sequence[str]) -> Iterator[tuple[str, str]]:
@@ -96,7 +92,7 @@ def _told(x: MemorySummary, lines: Sequence[Line], at: Mapping[str, int]) -> Tol
 # %% ../../nbs/15_session/04_prepared.ipynb #14f1b422
 def index_of(bags: Iterable[frozenset[str]]) -> dict[str, list[int]]:
     "A word to the positions of the bags that hold it."
-    where: dict[str, list[int]] = defaultdict(list)
+    where = defaultdict[str, list[int]](list)
     for i, b in enumerate(bags):
         for w in b: where[w].append(i)
     return dict(sorted(where.items()))
@@ -111,25 +107,14 @@ def lay_out(
 ) -> Laid:
     "Everything that a session may be told."
     doubtful = replaced | {x.id for x in notes if x.under >= 0}
-    live = [x for x in summaries if x.tier in (MemoryTier.HOT, MemoryTier.WARM)
-            and not set(x.source_memory_ids) <= replaced]
-    there = [(x, gone) for x in live for gone in [outdated(x, doubtful if x.by == "offline" else replaced)]
-             if not gone or x.by == "offline" and _holds(x.summary, gone)]
+    live = [(x, outdated(x, doubtful if x.by == "offline" else replaced)) for x in summaries
+            if x.tier.rank <= MemoryTier.WARM.rank and not {*x.source_memory_ids} <= replaced]
+    there = [(x, gone) for x, gone in live if not gone or x.by == "offline" and _holds(x.summary, gone)]
     newest = sorted(there, key=lambda p: (p[0].temporal_range[1], p[0].id))[-most:]
-    lines = [[_line(kind, text, count) for kind, text in _rows(x, gone)] for x, gone in newest]
-    bags = (bag("\n".join(y.text for y in rows if y.kind != "heading")) for rows in lines)
     at = {x.id: i for i, x in enumerate(notes)}
-    return Laid([_told(x, rows, at) for (x, _), rows in zip(newest, lines)],
-                index_of([*bags, *(bag(x.text) for x in notes)]), notes=notes)
-
-# %% ../../nbs/15_session/04_prepared.ipynb #9bbf67f9
-PREPARED = "session.jsonl"
-
-
-def to_text(laid: Laid, seen: str) -> str:
-    "The file's content."
-    said = {"format": [FORMAT, __version__], "seen": seen, "laid": laid}
-    return json.dumps(said, ensure_ascii=False, separators=(",", ":")) + "\n"
+    items = [_told(x, [_line(*row, count) for row in _rows(x, gone)], at) for x, gone in newest]
+    texts = ["\n".join(y.text for y in x.lines if y.kind != "heading") for x in items]
+    return Laid(items, index_of(map(bag, [*texts, *(x.text for x in notes)])), notes=notes)
 
 # %% ../../nbs/15_session/04_prepared.ipynb #d53e8247
 def seen(
@@ -140,10 +125,13 @@ def seen(
     return " ".join([*ours, *(tip for ref, tip in sorted(known.items()) if ref.startswith(MEM))])
 
 # %% ../../nbs/15_session/04_prepared.ipynb #199461a8
+def _supersedes(state: State) -> list[MemoryEdge]:
+    return [e for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES]
+
+
 def replaced_in(state: State) -> frozenset[str]:
     "Memories that another stands for, as a whole."
-    return frozenset(e.target_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES
-                     and e.kind != "partial")
+    return frozenset(e.target_id for e in _supersedes(state) if e.kind != "partial")
 
 # %% ../../nbs/15_session/04_prepared.ipynb #11728525
 def living(
@@ -151,19 +139,17 @@ def living(
     state: State,
 ) -> list[tuple[Memory, int]]:  # … and how often each was said; dated when it was said last
     "The memories that nothing stands for, each once."
-    gone, ids = stood_for(state), dict[str, str]()
+    gone, said, first = stood_for(state), defaultdict[str, list[datetime]](list), dict[tuple[str, str], str]()
     copies = {e.source_id: e.target_id for e in state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF}
-    said, first = dict[str, list[datetime]](), dict[tuple[str, str], str]()
     there = {m.id: m for m in sorted(memories, key=lambda m: (m.event_time, m.id))}
     for m in there.values():
         if m.status == "tombstone" or closed(m) or is_fragment(m): continue
         if m.id in gone and m.id not in copies: continue  # Said again since, it is told as of then
         root = copies.get(m.id, m.id)
         if root in there: root = first.setdefault(repeat_key(there[root]), root)
-        said.setdefault(root, []).append(m.event_time)
-        ids[root] = root
-    alive = [i for i in ids if i in there and i not in gone and there[i].status != "tombstone"]
-    return [(replace(there[i], timestamp=max(said[i]), valid_from=None), len(said[i])) for i in alive]
+        said[root].append(m.event_time)
+    return [(replace(there[i], timestamp=max(times), valid_from=None), len(times))
+            for i, times in said.items() if i in there and i not in gone and there[i].status != "tombstone"]
 
 # %% ../../nbs/15_session/04_prepared.ipynb #bb587bff
 _WHY = re.compile(r"(?i)\b(?:because|since|so that|otherwise|in order to|due to|the reason|why|rationale|"
@@ -211,31 +197,32 @@ def _note(m: Memory, worth: float, in_part: bool, count: Callable[[str], int]) -
 _MOST = {"Decisions": 90, "Blockers": 30, "Patterns and learnings": 50, "Lately": 50}
 
 
+_T = TypeVar("_T")
+
+
+def first_of_each(rows: Iterable[_T], kind: Callable[[_T], str], most: Callable[[str], int]) -> Iterator[_T]:
+    "As many of each kind as are wanted, in their order."
+    many = Counter[str]()
+    for x in rows:
+        many[kind(x)] += 1
+        if many[kind(x)] <= most(kind(x)): yield x
+
+
 def candidates(
     memories: Iterable[Memory],
     state: State,
 ) -> list[tuple[Memory, float]]:  # … and what speaks for each but its age; 0 to 1
     "The memories of each section that matter most."
-    found = living(memories, state)
-    over = Counter(e.source_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES)
+    found, over = living(memories, state), Counter(e.source_id for e in _supersedes(state))
     newest = max((m.event_time for m, _ in found), default=None)
-    rows: dict[str, list[tuple[float, str, Memory, float]]] = defaultdict(list)
-    for m, said in found:
+    def worth(m: Memory, said: int) -> float:
         asked = state.accesses[m.id][0] if m.id in state.accesses else 0
-        worth = max(1 - 1 / (1 + over[m.id] + (said - 1) / 2 + asked / 3), m.importance or 0.0)
-        name = section(m.namespace)
-        age = (newest - m.event_time).total_seconds() / 86400 if newest else 0.0
-        rows[name].append((-worth - 2.0 ** (-age / SECTIONS[name][2]), m.id, m, worth))
-    return [x[2:] for name, xs in rows.items() for x in sorted(xs, key=lambda x: x[:2])[:_MOST[name]]]
-
-
-def _heads(later: Mapping[str, str]) -> dict[str, str]:
-    "Each led to the end of its chain."
-    def end(i: str) -> str:
-        seen = {i}
-        while (j := later.get(i, i)) not in seen: seen.add(j); i = j
-        return i
-    return {i: h for i in later if (h := end(i)) != i}
+        return max(1 - 1 / (1 + over[m.id] + (said - 1) / 2 + asked / 3), m.importance or 0.0)
+    def place(row: tuple[Memory, float]) -> tuple[float, str]:
+        age = (newest - row[0].event_time).total_seconds() / 86400 if newest else 0.0
+        return -row[1] - 2.0 ** (-age / SECTIONS[section(row[0].namespace)][2]), row[0].id
+    best = sorted(((m, worth(m, said)) for m, said in found), key=place)
+    return [*first_of_each(best, lambda row: section(row[0].namespace), _MOST.__getitem__)]
 
 
 def lay_notes(
@@ -244,26 +231,24 @@ def lay_notes(
     count: Callable[[str], int] = estimate_tokens,
 ) -> list[Note]:
     "The single memories that a session may be told."
-    worth, there = {m.id: x for m, x in found}, {m.id: m for m, _ in found}
+    there, edges = {m.id: m for m, _ in found}, _supersedes(state)
     asked = {a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
              and there[a].event_time < there[b].event_time}
     no = refused(state) | state.edges.keys()  # What is settled is no guess any more
     # What a model called the newer word gives way to nothing that it could have seen
-    sure = {e.source_id: e.created_at for e in state.edges.values() if e.by == "llm" and e.created_at
-            and e.edge_type == EdgeType.SUPERSEDES}
-    placed = {e.source_id for e in state.edges.values() if e.by != "llm" and e.kind != "partial"
-              and e.edge_type == EdgeType.SUPERSEDES}
+    sure = {e.source_id: e.created_at for e in edges if e.by == "llm" and e.created_at}
+    placed = {e.source_id for e in edges if e.by != "llm" and e.kind != "partial"}
+    parts = {e.target_id for e in edges if e.kind == "partial"}
     def line(older: Memory, newer: Memory) -> float:
-        if older.id in sure and newer.timestamp <= sure[older.id] or newer.id in placed: return 2.0
-        if MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no: return 2.0
+        settled = older.id in sure and newer.timestamp <= sure[older.id] or newer.id in placed
+        if settled or MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no: return 2.0
         return PROBABLE if newer.id in asked.values() else MAY_BE
-    heads = _heads(successors([*there.values()], line) | asked)
-    parts = {e.target_id for e in state.edges.values() if e.edge_type == EdgeType.SUPERSEDES
-             and e.kind == "partial"}
+    later = successors([*there.values()], line) | asked
     at = {i: n for n, i in enumerate(there)}
-    notes = [_note(m, worth[i], i in parts, count) for i, m in there.items()]
-    return [x._replace(under=at[heads[x.id]], tokens=x.tokens + UNDER, more="", more_tokens=0)
-            if x.id in heads else x for x in notes]
+    notes = [_note(m, worth, m.id in parts, count) for m, worth in found]
+    heads = [end_of(x.id, lambda i: later.get(i, i)) for x in notes]
+    return [x if x.id == head else x._replace(under=at[head], tokens=x.tokens + UNDER, more="", more_tokens=0)
+            for x, head in zip(notes, heads)]
 
 # %% ../../nbs/15_session/04_prepared.ipynb #b21dce07
 def prepare(
@@ -281,7 +266,9 @@ def prepare(
     notes = lay_notes(candidates(memories, state), state, count)
     laid = lay_out(state.summaries.values(), replaced_in(state), count, notes=notes)
     laid = laid._replace(counter=name, questions=len(open_questions(state)))
-    with suppress(OSError): replace_file(repo, PREPARED, to_text(laid, seen(known)))
+    said = {"format": [FORMAT, __version__], "seen": seen(known), "laid": laid}
+    text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))
+    with suppress(OSError): replace_file(repo, "session.jsonl", f"{text}\n")
     return laid
 
 # %% ../../nbs/15_session/04_prepared.ipynb #02d3ab79

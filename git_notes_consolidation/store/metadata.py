@@ -8,7 +8,7 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Mapping
 from datetime import datetime
-from typing import Any
+from typing import Any, TypeVar
 from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..text.factuality import hedge
@@ -18,7 +18,7 @@ from ..text.words import title_words
 from .state import State
 
 # %% auto #0
-__all__ = ['replaced_at', 'standing', 'replacers', 'replacements', 'taken_back', 'merged_into', 'metadata_of']
+__all__ = ['replaced_at', 'standing', 'replacers', 'replacements', 'taken_back', 'end_of', 'merged_into', 'metadata_of']
 
 # %% ../../nbs/08_store/21_metadata.ipynb #0f53823a
 def replaced_at(
@@ -120,6 +120,16 @@ def taken_back(
     return over, {i: f for i, f in asked.items() if i not in over and left[f.target_id] == 1}
 
 # %% ../../nbs/08_store/21_metadata.ipynb #168697a5
+_T = TypeVar("_T")
+
+
+def end_of(i: _T, after: Callable[[_T], _T]) -> _T:
+    "The end of a chain; of a circle the last that is new."
+    seen = {i}
+    while (j := after(i)) not in seen: seen.add(j); i = j
+    return i
+
+
 def merged_into(
     edges: Iterable[MemoryEdge],
     there: Container[str],  # Memory ids
@@ -129,11 +139,7 @@ def merged_into(
               and e.target_id in there)
     # Of two, made in two clones, the same one everywhere
     step = {e.source_id: e.target_id for e in sorted(merges, key=lambda e: e.id)}
-    def end(i: str) -> str:
-        seen = {i}
-        while (j := step.get(i)) and j not in seen: seen.add(j); i = j
-        return i
-    return {i: j for i in step if (j := end(i)) != i}
+    return {i: j for i in step if (j := end_of(i, lambda k: step.get(k, k))) != i}
 
 # %% ../../nbs/08_store/21_metadata.ipynb #3786ab5d
 def _last_used(edges: Iterable[MemoryEdge], when: Mapping[str, datetime], state: State) -> dict[str,

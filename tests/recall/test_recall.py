@@ -18,7 +18,6 @@ from hypothesis import strategies as st
 
 import git_notes_consolidation as g
 from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.recall import rank as ranking
 from git_notes_consolidation.recall import service as recall
 from git_notes_consolidation.consolidation import view as service
 from git_notes_consolidation.consolidation import service as consolidation_service
@@ -61,11 +60,6 @@ def test_everything_is_listed_newest_first(story_after):
         assert [r.timestamp for r in found] == sorted((r.timestamp for r in found), reverse=True)
         assert {*shown(found)} >= {m.id for m in read_memories(open_repo(story_after)).memories}
     assert len(s.search("*", 3)) == len(s.search("*", limit=3)) == 3 and s.search("*", limit=0) == s.search("retry", k=-1) == []
-
-
-def test_the_past_is_asked_for_by_form():
-    assert all(map(ranking.about_the_past, ("What did we use before SQLite?", "why did we leave Flask", "Was it Redis", "which broker was it at first?")))
-    assert not any(map(ranking.about_the_past, ("What do I run before a release?", "when we deploy, what happens", "the job was lost", "who owns the queue")))
 
 
 # On a repository
@@ -227,15 +221,15 @@ def test_nowhere_to_write(home):
 
 
 def test_tables_that_are_filled_in_between(home, monkeypatch):
-    s, real, seen = ask(home), recall.RecallService._vectors, []
-    def meanwhile(self, conn, *a):
-        out = real(self, conn, *a)
+    s, real, seen = ask(home), recall._compared, []
+    def meanwhile(*a):
+        out = real(*a)
         if not seen:
             seen.append(1)
             add_memories(home, [mem("Retries are for the brave", namespace="learnings")])
             ask(home).search("x", count=False)
         return out
-    monkeypatch.setattr(recall.RecallService, "_vectors", meanwhile)
+    monkeypatch.setattr(recall, "_compared", meanwhile)
     assert "Retries are for the brave" in [r.summary for r in s.search("retries", limit=99, count=False)]
 
 
@@ -258,7 +252,6 @@ def test_an_embedder_that_is_no_good(home, embedder):
 
 
 def test_the_names_are_there(story_after):
-    for name in ("RecallService", "RetrievalMode", "get_recall_service", "reset_recall_service", "MemoryResult"): assert getattr(g, name)
     g.reset_recall_service()
     assert g.get_recall_service(story_after) is g.get_recall_service(str(story_after)) and g.get_recall_service(story_after).search("retries", 2, count=False)
     one = g.get_recall_service(story_after); g.reset_recall_service()

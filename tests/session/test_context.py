@@ -1,5 +1,4 @@
 """The XML context: well-formed whatever memories say, over its budget only with titles of hot memories, and only what holds."""
-import json
 import re
 from collections import Counter
 from dataclasses import replace
@@ -7,13 +6,13 @@ from datetime import timedelta
 from xml.etree import ElementTree as ET
 
 import pytest
-from calls import gnc, gnc_process, new_repo, run, serve
+from calls import gnc, gnc_process, new_repo, run
 from git_notes_consolidation.apps.cli.app import plain
 from git_notes_consolidation.core.settings import ConfigError
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.session.budget import SessionContext
 from git_notes_consolidation.session.context import (
-    ContextBuildConfig, SessionContextBuilder, assemble, beginning, complexity, format_context, title, told_summary)
+    ContextBuildConfig, assemble, beginning, complexity, format_context, title, told_summary)
 from git_notes_consolidation.session.prepared import living
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import (
@@ -121,16 +120,6 @@ def test_what_is_visible_xml_can_hold(text):
     assert all(a == b for a, b in kept)
 
 
-def test_a_document_made_by_hand_is_well_formed():
-    odd = '\x00</x>"\ud800]]>'
-    m = dict.fromkeys(("id", "namespace", "tier", "summary", "content", "created", "activations", "superseded_by", "superseded_kind"), odd) | {
-        "score": 0.5, "edges": [{"type": odd, "target": odd, "confidence": 1.0, "kind": odd}]}
-    s = {"id": odd, "title": odd, "summary": odd, "insights": [odd], "members": 1}
-    d = FRAME | {"project": odd, "complexity": odd, "counted_by": odd, "last_run": (odd, odd), "memories": [m], "summaries": [s]}
-    root = ET.fromstring(format_context(d).encode())
-    assert {root.find("project").get("path"), root.find(".//memory").get("id"), root.findtext(".//insight"), root.find(".//edge").get("kind")} == {visible(odd)}
-
-
 def test_the_shape_is_the_designs():
     a, b = mem("Use PostgreSQL for primary storage", "ACID guarantees."), mem("Async Rust requires care", "Owned types.", namespace="learnings", days_ago=1)
     state = State(edges={(e := MemoryEdge(a.id, b.id, EdgeType.RELATED_TO, 0.85)).id: e}, summaries={"sum_x": summary("sum_x", [a.id, b.id])})
@@ -175,20 +164,6 @@ def test_only_titles_of_hot_memories_go_over_the_budget(pool, available, count, 
     assert (summaries or not d["summaries"]) and (edges or not any(m["edges"] for m in d["memories"]))
 
 
-@pytest.mark.slow
-def test_what_is_used_is_what_is_counted():
-    for n in range(1, 40):
-        d = told(hot(*(mem(f"Number {i}", "It is so. " * i, days_ago=i) for i in range(n))))
-        assert estimate_tokens(format_context(d)) <= d["used"] <= estimate_tokens(format_context(d)) + 2
-
-
-@pytest.mark.parametrize("budget, whole", [(20_000, 50), (9000, 20), (100, 0)])
-def test_every_hot_memory_is_in_and_the_budget_says_how_much_of_it(budget, whole):
-    d = told(hot(*(mem(f"Decision {i}", "This is said at some length, and nobody needs all of it. " * 9, days_ago=i) for i in range(50))), budget)
-    assert len(d["memories"]) == 50 and d["left_out"]["budget"] == 0 and whole <= sum(m["content"] != "" for m in d["memories"]) <= whole + 9
-    assert estimate_tokens(format_context(d)) <= d["used"] and (d["used"] <= budget) is (whole > 0)
-
-
 def test_a_warm_memory_is_in_where_the_session_is_about_it():
     lease, mail = mem("Leases last 90 seconds"), mem("Mail goes out at noon")
     both, one = (told(hot(lease, mail, tier=WARM), session=SessionContext(keywords=words)) for words in ((), ("lease", "reaper")))
@@ -205,13 +180,6 @@ def test_what_is_left_out_has_its_reason():
     assert (len(d["memories"]), d["left_out"]) == (4, {"tier": 1, "relevance": 0, "namespace": 8, "budget": 1, "summaries": 0, "memories": 10})
 
 
-def test_what_is_too_long_does_not_hide_what_is_short():
-    long, short = mem("Long", "words " * 4000), mem("Short", "Said.", days_ago=1)
-    pool = hot(long, short)
-    pool[1][long.id] = replace(pool[1][long.id], retention=RetentionScore(0.9), tier=ARCHIVED)
-    assert [m["summary"] for m in told(pool, 900)["memories"] if m["content"]] == ["Short"]
-
-
 def test_colder_costs_more():
     assert ContextBuildConfig().budget("enterprise") == 10_000
     made = [mem(f"Decision {i}", "Some words that cost something.", days_ago=i) for i in range(60)]
@@ -226,12 +194,6 @@ def test_a_cut_text_is_a_beginning_that_fits(text, most):
     whole, cut = visible(text.strip()), beginning(text, most, "mem_k3v7p2qa")
     head = cut.rpartition("\n[… ")[0]
     assert cut == whole if len(whole) <= most else whole.startswith(head) and len(head) <= most
-
-
-def test_a_cut_is_neither_within_a_sentence_nor_within_a_word():
-    def cut(text, most): return beginning(text, most, "").rpartition("\n[")[0]
-    assert cut("A sentence. " + "word " * 200, 40) == "A sentence." and cut("word " * 300, 43).endswith("word")
-    assert cut("word" * 300, 43) == "word" * 10 + "wor" and cut("Two\r\nlines. " * 99, 20) == "Two\nlines."
 
 
 @pytest.mark.slow
@@ -442,13 +404,6 @@ def test_a_hostile_name_is_never_part_of_a_command():
 def test_names_are_short_and_mean_one_thing(told_repo):
     for e in ET.fromstring(gnc("context", repo=told_repo).out).iter("memory"):
         assert len(e.get("id")) == 12 and gnc("explain", e.get("id"), "--json", repo=told_repo).json["summary"] == e.findtext("summary")
-
-
-def test_the_builder_takes_another_counter_and_config(told_repo):
-    s = serve(told_repo)
-    d = SessionContextBuilder(s.repo, s.settings, ContextBuildConfig(base_token_budget=5000), ("bytes", octets)).build(SAMPLE_NOW)
-    assert (d["available"], d["counted_by"]) == (5000, "bytes") and octets(format_context(d)) <= 5000 and 0 < len(d["memories"])
-    assert json.loads(json.dumps(d))["counted_by"] == "bytes"
 
 
 # The designs' settings

@@ -18,19 +18,17 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from git_notes_consolidation.core import tokens as core_tokens
-from git_notes_consolidation.core.settings import ConfigError
 from git_notes_consolidation.session.block import one_line, with_block, without_block
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import (
     CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, Quote, SummaryDecision, SupersededFact)
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories, write_memories
-from git_notes_consolidation.session.budget import TAG, Laid, Line, Note, SessionContext
+from git_notes_consolidation.session.budget import TAG, Line, SessionContext
 from git_notes_consolidation.session.prepared import lay_out
 from git_notes_consolidation.consolidation.stores import EdgeStore, SummaryStore
 from git_notes_consolidation.session.inject import (
-    SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult, cosines,
-    get_session_start_additional_context)
+    SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult, get_session_start_additional_context)
 from git_notes_consolidation.core.tokens import token_counter, estimate_tokens
 
 PIECES = st.sampled_from([f"<{TAG}>", f"</{TAG}>", f'<{TAG} version="1">', f"<{TAG}_v2>", f"<{TAG} ver", "\n", "\n\n", "a", "<", ">", " ", "Rules."])
@@ -165,13 +163,6 @@ class Compass:
         return numpy.array([[1.0, 0.0] if t.startswith("East") else [0.6, 0.8] for t in texts])
 
 
-def test_how_near_a_summary_is_to_what_a_session_is_about():
-    recall, none = SimpleNamespace(embedder=Compass()), Laid([], {})
-    two = none._replace(notes=[Note(f"mem_{i}", "decisions", 0, 0, text, 9, "") for i, text in enumerate(("East.", "North east."))])
-    assert cosines(two, [3.0, 4.0], recall) == pytest.approx({"mem_0": 0.6, "mem_1": 1.0}) and recall.embedder.asked == ["East.", "North east."]
-    assert [cosines(two, [3.0, 4.0], None), cosines(none, [3.0, 4.0], recall), cosines(two, [1.0], recall), cosines(two, [0.0, 0.0], recall)] == [None] * 4
-
-
 def test_a_summary_is_compared_by_its_text_and_its_facts():
     recall = SimpleNamespace(embedder=Compass())
     told = SessionStartSummaryInjector(Kept(enumerate([a_summary(1, "East.", facts=("It is far.",))])), recall)
@@ -185,33 +176,6 @@ def test_the_tokens_of_a_store_that_is_none_of_ours_are_counted_by_the_counter(m
     def by_words(text): counted.append(text); return len(text.split())
     replace_everywhere(monkeypatch, core_tokens, "token_counter", lambda: ("words", by_words))
     assert injected([a_summary(1, "East.")]).counter == "words" and "East." in "".join(counted)
-
-
-def test_settings_that_an_injection_takes_and_refuses():
-    with pytest.raises(ConfigError, match="prioritize_by must be one of relevance, recency, activation, not 'newest'"):
-        SummaryInjectionConfig(prioritize_by="newest")
-
-
-def test_an_injection_seen_from_outside(monkeypatch):
-    pytest.importorskip("opentelemetry.sdk")
-    from opentelemetry import metrics, trace
-    from opentelemetry.sdk.metrics import MeterProvider
-    from opentelemetry.sdk.metrics.export import InMemoryMetricReader
-    from opentelemetry.sdk.trace import TracerProvider
-    from opentelemetry.sdk.trace.export import SimpleSpanProcessor
-    from opentelemetry.sdk.trace.export.in_memory_span_exporter import InMemorySpanExporter
-    spans, tracing, reader = InMemorySpanExporter(), TracerProvider(), InMemoryMetricReader()
-    tracing.add_span_processor(SimpleSpanProcessor(spans))
-    metering = MeterProvider([reader])
-    monkeypatch.setattr(trace, "get_tracer", tracing.get_tracer)
-    monkeypatch.setattr(metrics, "get_meter_provider", lambda: metering)
-    r = injected([a_summary(1, "East.")], BLOCK)
-    found = {s.name: dict(s.attributes) for s in spans.get_finished_spans()}
-    assert found["session.inject_summaries"].items() >= {"existing_replaced": True, "summaries_count": 1, "tokens_used": r.tokens_used}.items()
-    assert found["session.select_summaries"]["candidates"] == 1 and found["session.format_block"]["tokens_used"] == r.tokens_used
-    points = {m.name: m.data.data_points[0] for m in reader.get_metrics_data().resource_metrics[0].scope_metrics[0].metrics}
-    assert [points[f"session.{n}"].value for n in ("injections", "replacements", "summaries_selected")] == [1, 1, 1]
-    assert points["session.tokens_used"].sum == r.tokens_used
 
 
 def test_what_fails_is_logged_and_leaves_what_was_there(tmp_path, caplog):
