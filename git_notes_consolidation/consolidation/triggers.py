@@ -114,13 +114,16 @@ def _pressure(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     return f"{f.at_hand} memories are hot or warm, and {PRESSURE} are more than a session can hold"
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #1438e4f0
-_LIMITS = ((0, 59), (0, 23), (1, 31), (1, 12), (0, 7))  # Minute, hour, day, month, day of the week
+_LIMITS = (  # Minute, hour, day, month, day of the week: least and most, and the names from the least on
+    (0, 59, ""), (0, 23, ""), (1, 31, ""), (1, 12, "jan feb mar apr may jun jul aug sep oct nov dec"),
+    (0, 7, "sun mon tue wed thu fri sat"))
 
 
-def _cron_field(text: str, low: int, high: int) -> set[int]:
-    "The numbers that a field of a cron line allows: `*/15`, `1-5`, `1,5`."
+def _cron_field(text: str, low: int, high: int, names: str) -> set[int]:
+    "The numbers that a field of a cron line allows: `*/15`, `1-5`, `1,5`, `mon-fri`."
     out: set[int] = set()
-    for part in text.split(","):
+    numbers = {name: str(n) for n, name in enumerate(names.split(), low)}
+    for part in re.sub(r"[a-z]+", lambda m: numbers.get(m[0], m[0]), text.lower()).split(","):
         m = re.fullmatch(r"(?:\*|(\d{1,2})(?:-(\d{1,2}))?)(?:/(\d{1,2}))?", part, re.A)
         if not m: raise ValueError(part)
         first = int(m[1] or low)

@@ -32,8 +32,11 @@ def _used(s: Snapshots) -> np.ndarray:
     return np.minimum(np.log1p(s.count) / np.log1p(20), 1.0)
 
 
-def design_score(s: Snapshots, half_life: float = 30.0,
-                 config: RetentionConfig = RetentionConfig()) -> np.ndarray:
+_DEFAULT = RetentionConfig()
+
+
+def design_score(s: Snapshots, half_life: float = _DEFAULT.retention_half_life_days,
+                 config: RetentionConfig = _DEFAULT) -> np.ndarray:
     "The default score of a file, whose importance is everywhere the same."
     worth = 0.5 * np.exp2(-s.last / config.importance_half_life_days)
     return (config.recency_weight * np.exp2(-s.last / half_life) + config.activation_weight * _used(s)

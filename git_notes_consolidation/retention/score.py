@@ -29,9 +29,12 @@ def age_days(
     return max((as_utc(now) - as_utc(when)).total_seconds() / 86400, 0.0)
 
 # %% ../../nbs/06_retention/01_score.ipynb #0a109c30
+_DEFAULT = RetentionConfig()
+
+
 def recency(
     age_days: float,  # Days since capture or last access, whichever is later
-    half_life: float = 30.0,  # Days for the value to halve
+    half_life: float = _DEFAULT.retention_half_life_days,  # Days for the value to halve
 ) -> float:  # 1.0 when fresh, towards 0.0 with age
     "Exponential decay with the given half-life."
     return math.exp2(-max(age_days, 0.0) / half_life)
@@ -39,8 +42,8 @@ def recency(
 # %% ../../nbs/06_retention/01_score.ipynb #5fee0d7d
 def power_law(
     age_days: float,  # Days since capture or last access, whichever is later
-    half_life: float = 30.0,  # Days for the value to halve the first time
-    exponent: float = 0.75,
+    half_life: float = _DEFAULT.retention_half_life_days,  # Days for the value to halve the first time
+    exponent: float = _DEFAULT.decay_exponent,
 ) -> float:  # 1.0 when fresh, towards 0.0 with age, ever more slowly
     "Power-law decay that is one half at the half-life."
     return (1 + max(age_days, 0.0) / half_life * (2 ** (1 / exponent) - 1)) ** -exponent
@@ -52,7 +55,7 @@ def trace_strength(
     first: Any,  # Days since capture; a number, or an array of them
     last: Any,  # Days since the last access, or since capture
     accesses: Any,  # After the capture
-    exponent: float = 0.75,  # The d of ACT-R
+    exponent: float = _DEFAULT.decay_exponent,  # The d of ACT-R
 ) -> Any:  # The sum of all traces; its logarithm is the base-level activation
     "Petrov's hybrid approximation of ACT-R's base-level learning."
     near, far = np.maximum(last, SOONEST), np.maximum(first, SOONEST)
@@ -65,8 +68,8 @@ def retrievability(
     first: Any,  # Days since capture
     last: Any,  # Days since the last access, or since capture
     accesses: Any,
-    half_life: float = 30.0,
-    exponent: float = 0.75,
+    half_life: float = _DEFAULT.retention_half_life_days,
+    exponent: float = _DEFAULT.decay_exponent,
 ) -> Any:  # 0 to 1
     "The share that a strength has of itself and of one trace as old as the half-life."
     strength = trace_strength(first, last, accesses, exponent)
@@ -83,7 +86,7 @@ def activation(
 def importance(
     memory: Memory,
     age_days: float = 0.0,  # Days since capture or last access, whichever is later
-    half_life: float = 365.0,  # Days for it to halve; infinite for never
+    half_life: float = _DEFAULT.importance_half_life_days,  # Days for it to halve; infinite for never
 ) -> float:  # 0 to 1
     "What the note states, or what its namespace is worth, after fading."
     worth = (NAMESPACE_IMPORTANCE.get(memory.namespace, DEFAULT_IMPORTANCE) if memory.importance is None
