@@ -169,7 +169,7 @@ def test_the_half_life_moves_the_tiers_within_a_second(watched):
 def test_the_button_writes_what_gnc_reads(watched, tmp_path):
     page = watched.page
     (tmp_path / "gnc.toml").write_text('# ours\nembedder = "minilm"\n')
-    press(page, "retention_half_life_days", "End")
+    for key in ("Home", "End"): press(page, "retention_half_life_days", key)
     page.click("button:has-text('write these settings')")
     page.wait_for_selector(".gnc-note:has-text('name the top of the worktree')", timeout=5000)
     page.fill(".gnc-folder input", str(tmp_path))
