@@ -49,7 +49,7 @@ def accepted(args):
 
 MANIFEST = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
 TOOLS = ROOT / "plugin-tools"
-VERSIONS = {PLUGIN: "0.0.5 e64c", TOOLS: "0.0.5 bcfe"}  # Of each plugin, and the beginning of its files' SHA-256
+VERSIONS = {PLUGIN: "0.0.6 d747", TOOLS: "0.0.5 bcfe"}  # Of each plugin, and the beginning of its files' SHA-256
 
 
 @pytest.mark.parametrize("plugin", VERSIONS, ids=lambda p: p.name)

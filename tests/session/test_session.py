@@ -349,6 +349,7 @@ def test_a_pipe_that_stays_open_and_none_at_all(sampled):
 
 
 def test_the_block_does_not_depend_on_the_hash_seed(sampled):
+    hook(json.dumps({"cwd": str(sampled)}).encode())  # A person is told once what waits
     said = {hook(json.dumps({"cwd": str(sampled)}).encode(), env=os.environ | {"PYTHONHASHSEED": seed}).stdout for seed in "0123"}
     assert len(said) == 1
 
