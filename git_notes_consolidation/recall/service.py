@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, contextmanager, suppress
 from time import perf_counter
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime
+from datetime import date, datetime, time
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -27,22 +27,23 @@ from ..similarity.static import StaticEmbedder
 from .search import (
     Columns, Found, MemoryResult, RetrievalMode, Wanted, in_full, listed, ranked, read_columns, stands_for)
 from ..consolidation.increment import catch_up
-from ..consolidation.view import made_of, refresh_tables, scored, stand_ins, view
+from ..consolidation.view import (
+    made_of, refresh_tables, scored, stand_ins, View, view)
 from ..store.accesses import note_accesses
-from ..core.memory import UTC, Memory
+from ..core.memory import UTC, Memory, as_utc
 from ..store.git import MEM, Repo, RepoError, open_repo, tips
 from ..store.events import REFS
 from ..store.state import as_shown
+from ..store.versions import holds_since
 from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
 from .rank import (
     AHEAD, CLEAR, QUESTION, RELEVANT, Listing, about_the_past, listing, relevance, vector_scores, word_scores)
 from .ranker import answering_order
-from .as_of import AskedTimes, known_by, asked_times, true_by
 
 # %% auto #0
-__all__ = ['SURE', 'TWO', 'NEAR', 'recall_embedder', 'refs_key', 'stands_out', 'margin', 'RecallService', 'open_recall',
-           'get_recall_service', 'reset_recall_service']
+__all__ = ['SURE', 'TWO', 'NEAR', 'recall_embedder', 'refs_key', 'moment', 'AskedTimes', 'asked_times', 'stands_out', 'margin',
+           'RecallService', 'open_recall', 'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/06_service.ipynb #b8e27716
 def _hub(env: Mapping[str, str]) -> Path:
@@ -72,13 +73,63 @@ def refs_key(repo: Repo) -> str:
     "Changes when any note does."
     return made_of(tips(repo, MEM, *REFS.values()))
 
+# %% ../../nbs/14_recall/06_service.ipynb #ea5886d9
+def moment(
+    when: datetime | date | str,  # ISO 8601 where it is text
+) -> datetime:
+    "A time, or the end of a day."
+    if isinstance(when, str):
+        try: return moment(date.fromisoformat(when.strip()))
+        except ValueError: return as_utc(when)
+    return as_utc(when) if isinstance(when, datetime) else datetime.combine(when, time.max, UTC)
+
+# %% ../../nbs/14_recall/06_service.ipynb #a49ed6a3
+class AskedTimes(NamedTuple):
+    "The time that is asked about, and the time by which it was known; one of them at least."
+    as_of: datetime | None
+    known_at: datetime | None
+
+    @property
+    def now(self) -> datetime:
+        "What ages are counted to."
+        return self.as_of or self.known_at or datetime.max.replace(tzinfo=UTC)
+
+# %% ../../nbs/14_recall/06_service.ipynb #2e3b9802
+def asked_times(as_of: datetime | date | str | None,
+                known_at: datetime | date | str | None) -> AskedTimes | None:
+    "What two arguments ask for; none: the present."
+    found = AskedTimes(*(moment(t) if t else None for t in (as_of, known_at)))
+    return found if any(found) else None
+
+# %% ../../nbs/14_recall/06_service.ipynb #5c4c72d7
+def _within(v: View, since: Mapping[str, datetime], at: datetime) -> View:
+    there = {i for i, t in since.items() if t <= at}
+    edges = {i: e for i, e in v.state.edges.items() if {e.source_id, e.target_id} <= there}
+    told = {i: s for i, s in v.state.summaries.items()
+            if s.created_at <= at and {*s.source_memory_ids} <= there}
+    used = {i: x for i, x in v.state.accesses.items() if x[1] <= at}
+    return replace(v, scan=replace(v.scan, memories=tuple(m for m in v.scan.memories if m.id in there)),
+                   state=replace(v.state, edges=edges, summaries=told, accesses=used))
+
+# %% ../../nbs/14_recall/06_service.ipynb #89527629
+def _known_by(v: View, at: datetime) -> View:
+    "The repository as it could be read at a time."
+    said = {i: e for i, e in v.state.edges.items() if not (e.decided and e.created_at and e.created_at > at)}
+    return _within(replace(v, state=replace(v.state, edges=said)),
+                   {m.id: m.timestamp for m in v.scan.memories}, at)
+
+# %% ../../nbs/14_recall/06_service.ipynb #a84b5d9c
+def _true_by(v: View, at: datetime) -> View:
+    "What had begun by a time."
+    return _within(v, holds_since(v.scan.memories, v.state.edges.values()), at)
+
 # %% ../../nbs/14_recall/06_service.ipynb #adce18d9
 def _fill_then(conn: sqlite3.Connection, repo: Repo, settings: Settings, asked: AskedTimes) -> None:
     "Tables as they would have been."
     from git_notes_consolidation.retention.tiers import tier_of
     v, config = view(repo), settings.config.retention
-    if asked.known_at: v = known_by(v, asked.known_at)
-    if asked.as_of: v = true_by(v, asked.as_of)
+    if asked.known_at: v = _known_by(v, asked.known_at)
+    if asked.as_of: v = _true_by(v, asked.as_of)
     v, there = replace(v, state=replace(v.state, tiers={})), {m.id: m for m in v.scan.memories}
     meta = scored(v, settings, asked.now)
     meta = {i: replace(d, tier=tier_of(d.retention, there[i], d, config, asked.now)[0]) for i,

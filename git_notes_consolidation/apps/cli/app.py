@@ -242,7 +242,7 @@ def parse_date(
 ) -> datetime | None:
     "A date or a time."
     if text is None: return None
-    from git_notes_consolidation.recall.as_of import moment
+    from git_notes_consolidation.recall.service import moment
     try: return moment(text) if end else as_utc(text)
     except (ValueError, OverflowError): raise Usage(
         f"{option}: {text!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None

@@ -27,7 +27,7 @@ if TYPE_CHECKING:
         service as consolidation_service, status as consolidation_status, stores as consolidation_stores,
         view as consolidation_view)
     from git_notes_consolidation.llm import prompt_parts
-    from git_notes_consolidation.recall import as_of as recall_as_of, service as recall_service
+    from git_notes_consolidation.recall import service as recall_service
     from git_notes_consolidation.store import reader as store_reader
     from git_notes_consolidation.writing import (
         history as writing_history, review as writing_review, write as writing_write)
@@ -41,10 +41,10 @@ __all__ = ['Mode', 'When', 'Id', 'MemoryId', 'Workspace', 'memory_status', 'Cons
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #7c67471b
 if not TYPE_CHECKING:
     consolidation_plan, consolidation_service, consolidation_status, \
-    consolidation_stores, consolidation_view, prompt_parts, recall_as_of, recall_service, \
+    consolidation_stores, consolidation_view, prompt_parts, recall_service, \
     store_reader, writing_history, writing_review, writing_write = map(LazyModule, (
         "consolidation.plan", "consolidation.service", "consolidation.status",
-        "consolidation.stores", "consolidation.view", "llm.prompt_parts", "recall.as_of", "recall.service",
+        "consolidation.stores", "consolidation.view", "llm.prompt_parts", "recall.service",
         "store.reader", "writing.history", "writing.review", "writing.write"))
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #af9bff37
@@ -155,7 +155,7 @@ def memory_consolidate(
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #339064db
 def _day(text: str, name: str) -> datetime:
-    try: return recall_as_of.moment(text)
+    try: return recall_service.moment(text)
     except (ValueError, OverflowError): raise RepoError(
         f"{name}: {visible_text(text, 40)!r} is not a date; "
         "write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
