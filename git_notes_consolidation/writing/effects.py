@@ -190,7 +190,8 @@ def draft_merge(
     edges = tuple(MemoryEdge(i, m.id, EdgeType.MERGED_INTO, j.confidence, j.reason or None, at, by=x.by)
                   for i in (x.memory.id, new.id))
     return Draft("MERGE", m.id, (m,) if there else (new, m), edges,
-                 states=("merge", "merging", "updating", "committed"), said={"entities": [*entities([older, newer])]},
+                 states=("merge", "merging", "updating", "committed"),
+                 said={"entities": [*entities([older, newer])]},
                  warnings=(f"the model's text was not taken: {why}",) if why else ())
 
 # %% ../../nbs/16_writing/02_effects.ipynb #de932638
