@@ -17,7 +17,7 @@ from .mentions import Kind, Mention, symbol_parts
 from ..store.git import Repo, read_blobs
 
 # %% auto #0
-__all__ = ['Fate', 'Stale', 'commits_of', 'Baseline', 'baselines', 'CurrentPaths', 'Lookup', 'gone_paths', 'follow', 'stale_of',
+__all__ = ['Fate', 'Stale', 'commits_of', 'Baseline', 'baselines', 'Paths', 'Lookup', 'gone_paths', 'follow', 'stale_of',
            'stale_paths', 'stale_symbols']
 
 # %% ../../nbs/12_staleness/03_lifetimes.ipynb #cf73642a
@@ -66,8 +66,8 @@ def baselines(w: Walk, memories: Iterable[Memory], there: Mapping[str, tuple[str
     return out
 
 # %% ../../nbs/12_staleness/03_lifetimes.ipynb #0755d88e
-class CurrentPaths:
-    "The paths of today."
+class Paths:
+    "Paths to look names up in."
     def __init__(self, paths: Iterable[str]) -> None:
         self.paths = frozenset(paths)
         self._text = "\n".join(f"/{p.lower()}/" for p in self.paths)
@@ -118,7 +118,7 @@ def stale_of(
                  f"{why} {by.id[:9]} of {when:%Y-%m-%d}", now_at)
 
 # %% ../../nbs/12_staleness/03_lifetimes.ipynb #a28cbcc0
-def _directory_fate(w: Walk, a: Lookup, path: str, way: Sequence[Move], today: CurrentPaths) -> list[Stale]:
+def _directory_fate(w: Walk, a: Lookup, path: str, way: Sequence[Move], today: Paths) -> list[Stale]:
     "By the file of it that went last."
     first, last = way[0], way[-1]
     if not last.new: return [stale_of(w.commit(last.commit), a, "deleted", f"the last of {path}/ went in")]
@@ -127,7 +127,7 @@ def _directory_fate(w: Walk, a: Lookup, path: str, way: Sequence[Move], today: C
     return [stale_of(w.commit(first.commit), a, "renamed", f"{path}/ is {new}/ since", new)]
 
 # %% ../../nbs/12_staleness/03_lifetimes.ipynb #bb4cca3b
-def _path_fate(w: Walk, a: Lookup, path: str, way: Sequence[Move], today: CurrentPaths) -> list[Stale]:
+def _path_fate(w: Walk, a: Lookup, path: str, way: Sequence[Move], today: Paths) -> list[Stale]:
     first, last = way[0], way[-1]
     if first.old != path: return _directory_fate(w, a, path, way, today)
     if not last.new:
@@ -138,11 +138,12 @@ def _path_fate(w: Walk, a: Lookup, path: str, way: Sequence[Move], today: Curren
     return [stale_of(w.commit(first.commit), a, "renamed", f"{path} is {last.new} since", last.new)]
 
 # %% ../../nbs/12_staleness/03_lifetimes.ipynb #b0f6ce03
-def stale_paths(repo: Repo, w: Walk, asks: Sequence[Lookup], today: CurrentPaths) -> list[Stale]:
+def stale_paths(repo: Repo, w: Walk, asks: Sequence[Lookup], today: Paths) -> list[Stale]:
     "Paths that a memory names, and that are gone."
     if not asks: return []
     found, out = moves(repo, w, max(a.base.place for a in asks)), []
-    meant = [(a, gone_paths(found, w, a)) for a in asks]
+    old = Paths(m.old for m in found)
+    meant = [(a, gone_paths(found, w, a)) for a in asks if old.has(a.name.text)]
     there = objects(repo, (f"{a.base.commit}:{path}" for a, paths in meant for path in paths))
     for a, paths in meant:
         real = [path for path in paths if f"{a.base.commit}:{path}" in there]

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from .lifetimes import (
-    Lookup, Baseline, CurrentPaths, Stale, baselines, commits_of, stale_of, stale_paths, stale_symbols)
+    Lookup, Baseline, Paths, Stale, baselines, commits_of, stale_of, stale_paths, stale_symbols)
 from .history import Commit, Walk, objects, paths_of, reverts, walk
 from ..core.memory import Memory
 from .mentions import mentions_of
@@ -103,7 +103,7 @@ def compare(
         for n in names[m.id] if m.id in base else ():
             if n.kind != "commit" or _is_commit(known, n.text): asks[n.kind].append(Lookup(m, n, base[m.id]))
     say("paths")
-    today = CurrentPaths(paths_of(repo, w.tip)) if asks["path"] else CurrentPaths(())
+    today = Paths(paths_of(repo, w.tip)) if asks["path"] else Paths(())
     found = stale_paths(repo, w, [a for a in asks["path"] if not today.has(a.name.text)], today)
     say("symbols")
     symbols, left = stale_symbols(repo, w, asks["symbol"])
