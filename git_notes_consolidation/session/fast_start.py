@@ -195,11 +195,12 @@ def prepared(here: Here, patience: float = 3.0) -> Laid | None:  # Seconds
                 "prepare(open_repo(sys.argv[1]))")
         if first: _apart(code, here.top or here.common_dir).wait(patience)
         while not first and time.monotonic() < end and os.path.exists(mark): time.sleep(0.01)
-    except Exception: pass  # It goes on without us
-    if first:
-        try: os.unlink(mark)
-        except OSError: pass
-    return load(here.common_dir, here.seen)
+        return load(here.common_dir, here.seen)
+    except Exception: return None  # It goes on without us
+    finally:
+        if first:
+            try: os.unlink(mark)
+            except OSError: pass
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #20d39725
 def given(
