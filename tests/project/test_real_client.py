@@ -47,7 +47,8 @@ class Client:
         self.bin = Path(sys.executable).parent
         self.env = {"HOME": str(self.home), "TERM": "dumb", "LANG": "C.UTF-8", "ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": api.url, "IS_SANDBOX": "1"}
         off = ("DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC")
-        self.env |= dict.fromkeys(off, "1") | {k: os.environ[k] for k in ("PYTHONPATH",) if k in os.environ}
+        patient = {"MCP_CONNECTION_NONBLOCKING": "0", "MCP_CONNECT_TIMEOUT_MS": "60000"}  # It waits for the memory's server, also on a busy machine
+        self.env |= dict.fromkeys(off, "1") | patient | {k: os.environ[k] for k in ("PYTHONPATH",) if k in os.environ}
 
     def __call__(self, *words, path=None, cwd=None, plan=(), plugin=PLUGIN):
         self.api.plan[:], at, begin = plan, len(self.api.bodies), time.monotonic()
