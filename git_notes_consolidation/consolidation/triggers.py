@@ -114,6 +114,8 @@ def _pressure(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     return f"{f.at_hand} memories are hot or warm, and {PRESSURE} are more than a session can hold"
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #1438e4f0
+_SHORT = {"@hourly": "0 * * * *", "@daily": "0 0 * * *", "@midnight": "0 0 * * *", "@weekly": "0 0 * * 0",
+          "@monthly": "0 0 1 * *"}
 _LIMITS = (  # Minute, hour, day, month, day of the week: least and most, and the names from the least on
     (0, 59, ""), (0, 23, ""), (1, 31, ""), (1, 12, "jan feb mar apr may jun jul aug sep oct nov dec"),
     (0, 7, "sun mon tue wed thu fri sat"))
@@ -138,12 +140,12 @@ def last_firing(
     now: datetime,  # In the zone that the schedule means
 ) -> datetime | None:  # None: not within eight years
     "The last time, now included, that a cron line fired."
-    fields = schedule.split()
+    fields = _SHORT.get(schedule.strip().lower(), schedule).split()
     try: minutes, hours, days, months, weekdays = (_cron_field(x, *limit) for x, limit in
                                                    zip(fields, _LIMITS, strict=True))
     except ValueError: raise ConfigError(
-        f"hook_schedule {schedule[:60]!r} is no line of cron, five fields of numbers, * , - and /; one looks "
-        "like \"0 3 * * *\", every night at three") from None
+        f"hook_schedule {schedule[:60]!r} is no line of cron; write five fields, such as \"0 3 * * *\" for "
+        "every night at three, or @daily") from None
     either = fields[2][0] != "*" and fields[4][0] != "*"  # Then one of the two days is enough
     for back in range(8 * 366):
         day = now - timedelta(days=back)
