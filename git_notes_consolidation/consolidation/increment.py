@@ -15,7 +15,7 @@ from ..core.memory import Memory, as_utc, repeat_key
 from ..core.models import EdgeType, MemoryEdge, MemorySummary
 from ..observability.logs import LOG
 from ..store import cache as store_cache, tables as store_tables
-from ..store.accesses import access_counts, with_unflushed
+from ..store.accesses import with_unflushed
 from ..store.changes import Additions, additions_since, records_since, sealed
 from ..store.events import Events, our_tips
 from ..store.git import Repo
@@ -112,9 +112,11 @@ def base_of(
 ) -> dict[str, Any]:  # Empty where the next run has to look at everything
     "What a run leaves for the next one."
     state, there = v.state, living_memories(v.scan.memories)
-    ids = {m.id for m in v.scan.memories}
-    clones = sorted({str(r.get("clone")) for _, _, r in v.events.records if r["kind"] == "access"})
-    counts = [[clone, i, k] for clone in clones for i, k in access_counts(v.events, clone).items()]
+    ids, counts = {m.id for m in v.scan.memories}, dict[tuple[str, str], int]()
+    for _, _, r in v.events.records:
+        if r["kind"] == "access" and type(n := r.get("count")) is int:
+            of = str(r.get("clone")), str(r.get("memory"))
+            counts[of] = max(n, counts.get(of, 0))
     named = {*state.tiers, *state.fields, *state.withdrawn,
              *(i for i in state.accesses if not i.startswith("sum_")),
              *(i for e in state.edges.values() for i in (e.source_id, e.target_id)),
@@ -131,7 +133,7 @@ def base_of(
             "newest": max([newest, *(max(m.timestamp, m.event_time).isoformat() for m in there)]),
             "reviews": dict(state.reviews), "answers": dict(state.answers),
             "rejected": sorted(state.rejected),
-            "counts": counts, "warnings": [*v.warnings]}
+            "counts": [[*of, n] for of, n in sorted(counts.items())], "warnings": [*v.warnings]}
 
 # %% ../../nbs/13_consolidation/10_increment.ipynb #ca978ff2
 def with_records(v: View, events: Events, asked: Mapping[str, Any] = {}) -> View:

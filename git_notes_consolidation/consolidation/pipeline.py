@@ -179,7 +179,7 @@ def current_summaries(
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #b4d54dd7
 def _other_edges(s: Scanned, related: Related, groups: Sequence[MemoryCluster],
-            edges: Sequence[MemoryEdge]) -> list[MemoryEdge]:
+                 edges: Sequence[MemoryEdge]) -> list[MemoryEdge]:
     "New edges that replace nothing."
     new = linked(s, groups, edges)
     if s.scope.does("supersede"):

@@ -381,7 +381,7 @@ def run(
 
 @contextmanager
 def _hold_notes(service: ConsolidationService, now: datetime | None,
-          refs: Mapping[str, str]) -> Iterator[tuple[Whole, dict[str, str]]]:
+                refs: Mapping[str, str]) -> Iterator[tuple[Whole, dict[str, str]]]:
     "Our records brought back before a run, and the notes held on to after it, as they are then."
     whole, moved = made_whole(service.repo, now or service.clock(), refs), dict[str, str]()
     try: yield whole, moved

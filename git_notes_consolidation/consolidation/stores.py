@@ -127,7 +127,7 @@ class Store:
         v, wanted = view(self.repo), words.casefold().split()
         texts = {m.id: m.text for m in v.scan.memories}
         return [x for i, x in sorted(self._all(v).items())
-                if all(w in texts.get(i, repr(x)).casefold() for w in wanted)][:limit]
+                if all(w in (texts.get(i) or self._text(x)).casefold() for w in wanted)][:limit]
 
     def put(self, value: Any, now: datetime | None = None, live: bool = True) -> str:
         "Append a value, or another state of one; the name of the run that holds it."
@@ -148,6 +148,8 @@ class Store:
         return self.put(value, now, live=False)
 
     def _all(self, v: View) -> dict[str, Any]: return dict(getattr(v.state, self.kind))
+
+    def _text(self, value: Any) -> str: return repr(value)
 
     def _log(self, value: Any, run_id: str) -> dict[str, Any]: return {}
 
@@ -173,6 +175,9 @@ class EdgeStore(Store):
 class SummaryStore(Store):
     "Summaries."
     kind = "summaries"
+
+    def _text(self, value: MemorySummary) -> str:
+        return " ".join((value.title, value.summary, *value.key_facts))
 
     def _made(self, value: MemorySummary, v: View, run_id: str, at: datetime, live: bool) -> list[Append]:
         return [summary_append(_commit_of(v, value.source_memory_ids[-1]), value, run_id, live)]
@@ -227,7 +232,8 @@ class RunLogStore(Store):
         return {i: _result_of(r, moves[i]) for i, r in v.state.runs.items()}
 
     def _log(self, value: ConsolidationResult, run_id: str) -> dict[str, Any]:
-        return {"result": value.to_dict() | {"run_id": run_id}}
+        return {"result": value.to_dict() | {"run_id": run_id},
+                "counts": {"memories_processed": value.memories_processed}}
 
     def _made(self, value: ConsolidationResult, v: View, run_id: str, at: datetime,
               live: bool) -> list[Append]:

@@ -126,10 +126,12 @@ def keep_facts(
     by: str = "person",  # Who wants it
 ) -> tuple[str, str]:  # The name of the run that takes back, and of the other
     "Take back what a run concluded of other memories, and keep what it wrote."
-    at, target = now or service.clock(), _live_run(view(service.repo), name)
+    at, target = now or service.clock(), ""
     def make(v: View) -> list[Append]:
+        nonlocal target
+        target = _live_run(v, name)
         edges = [e for _, e in sorted(v.state.edges.items()) if e.edge_type in _CONCLUDED
-                 and e.consolidation_run_id == _live_run(v, target)]
+                 and e.consolidation_run_id == target]
         if not edges:
             raise RepoError(f"{target} concluded nothing of other memories; gnc undo {target} takes it back")
         if by == "agent" and any(e.by == "person" for e in edges):

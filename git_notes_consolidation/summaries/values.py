@@ -10,7 +10,7 @@ from datetime import date
 from functools import lru_cache
 from ..core.memory import Memory
 from ..text.facts import Fact, frame, frame_stems, same_value
-from ..text.words import STOP_WORDS
+from ..text.words import stem, STOP_WORDS, words_of
 from ..temporal.resolve import find_references, outlook_of
 from .alignment import abbreviates, word_key
 
@@ -109,7 +109,8 @@ def _comparable(a: str, f: Fact, b: str, g: Fact) -> int:
     "How alike two values are in what they count: 0 not at all, 1 the same unit, 2 the same noun."
     if f.kind != g.kind or f.kind == "negation" or f.value.partition(" ")[2] != g.value.partition(" ")[2]:
         return 0
-    return 2 if noun(a, f) == noun(b, g) != "" else 1
+    nouns = [stem(w[0]) if (w := words_of(text[x.end:x.end + 30])) else "" for text, x in ((a, f), (b, g))]
+    return 2 if nouns[0] == nouns[1] != "" and nouns[0] not in STOP_WORDS else 1
 
 # %% ../../nbs/11_summaries/02_values.ipynb #262fda36
 def overturns(

@@ -325,7 +325,7 @@ def some_of(rng, X):
 def test_what_was_kept_changes_no_label(seed, threshold, room, coarse):
     rng, X, before = np.random.default_rng(seed), heaps(seed), None
     X = np.rint(X * 4) / 4 if coarse else round_vectors(X) if rng.random() < 0.5 else X  # Coarse ones are often equally far
-    with patch.object(linkage, "_room", lambda n: room):
+    with patch.object(linkage, "_room", lambda n: room), patch.object(updates, "_room", lambda n: room), patch.object(updates, "_WORTH", 1.0):
         for k in range(4):
             Y, distance, block = some_of(rng, X), threshold if k < 2 else float(rng.uniform(0.02, 1.3)), int(rng.integers(1, 40))
             labels, after = near_clusters(Y, distance, before)
