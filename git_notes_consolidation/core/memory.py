@@ -6,12 +6,13 @@
 from __future__ import annotations
 import hashlib, json
 from dataclasses import dataclass, field, fields
-from datetime import datetime, timedelta, timezone
+from datetime import date, datetime, time, timedelta, timezone
 from importlib.resources import files
 from typing import Any
 
 # %% auto #0
-__all__ = ['UTC', 'SAMPLE_NOW', 'as_utc', 'digest', 'Place', 'Memory', 'as_memory', 'mem', 'repeat_key', 'sample_memories']
+__all__ = ['UTC', 'SAMPLE_NOW', 'as_utc', 'moment', 'digest', 'Place', 'Memory', 'as_memory', 'mem', 'repeat_key',
+           'sample_memories']
 
 # %% ../../nbs/01_core/01_memory.ipynb #9aca1be9
 UTC = timezone.utc
@@ -22,6 +23,16 @@ def as_utc(
     "One instant, whatever it was written as; without a zone it is UTC."
     if isinstance(when, str): when = datetime.fromisoformat(when.strip())
     return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+
+# %% ../../nbs/01_core/01_memory.ipynb #4d304266
+def moment(
+    when: datetime | date | str,  # ISO 8601 where it is text
+) -> datetime:
+    "A time, or the end of a day."
+    if isinstance(when, str):
+        try: return moment(date.fromisoformat(when.strip()))
+        except ValueError: return as_utc(when)
+    return as_utc(when) if isinstance(when, datetime) else datetime.combine(when, time.max, UTC)
 
 # %% ../../nbs/01_core/01_memory.ipynb #57076b26
 _JSON = json.JSONEncoder(sort_keys=True, separators=(",", ":"))

@@ -47,7 +47,7 @@ def edit_line(
 ) -> str:
     "The text with this setting in it, and everything else as it was."
     others = "|".join(k for table in _TABLES.values() for k, meant in table.items() if meant == name)
-    inside = "" if toml else "[ \t]+"  # The designs' names hold in their tables
+    inside = "[ \t]*" if toml else "[ \t]+"  # The designs' names hold in their tables
     key = rf"(?:[ \t]*[\"']?{name}|{inside}[\"']?(?:{others or name}))[\"']?"
     line = re.compile(rf"^(\ufeff?{key}[ \t]*[:=][ \t]*)"
                       r"[^#\r\n]*?(?=[ \t]*(?:#.*)?\r?$)", re.M)

@@ -131,11 +131,11 @@ def contradictions(
     "The dates and names in an answer that the memories do not bear out."
     told = [r.interval for x in results for r in resolved(x) if r.interval]
     told += map(whole_day, (*(x.memory.told_at for x in results), now))
-    mine = {r.original_text: r.interval for r in find_references(text, now) if r.interval
-            and not _weekday_of(r.original_text, told) and r.original_text.lower() not in quoted.lower()}
-    out = [f"no memory gives {words}" for words, day in mine.items() if not _holds(day, told)]
+    mine = [(r.original_text, r.interval) for r in find_references(text, now) if r.interval
+            and not _weekday_of(r.original_text, told) and r.original_text.lower() not in quoted.lower()]
+    out = [f"no memory gives {words}" for words, day in mine if not _holds(day, told)]
     meant = [r.interval for r in sure if r.interval]
-    if meant and not quoted and not any(_holds(day, meant) for day in mine.values()):
+    if meant and not quoted and not any(_holds(day, meant) for _, day in mine):
         out.append(f"the memories say {sure[0].value}")
     shown = " ".join(x.memory.text for x in results)
     return tuple(out + [f"{i} was not among the memories" for i in _ID.findall(text)

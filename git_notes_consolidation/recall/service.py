@@ -9,7 +9,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import closing, contextmanager, suppress
 from time import perf_counter
 from dataclasses import dataclass, field, replace
-from datetime import date, datetime, time
+from datetime import date, datetime
 from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
@@ -30,7 +30,7 @@ from ..consolidation.increment import catch_up
 from ..consolidation.view import (
     made_of, refresh_tables, scored, stand_ins, View, view)
 from ..store.accesses import note_accesses
-from ..core.memory import UTC, Memory, as_utc
+from ..core.memory import UTC, Memory, moment
 from ..store.git import MEM, Repo, RepoError, open_repo, tips
 from ..store.events import REFS
 from ..store.state import as_shown
@@ -42,7 +42,7 @@ from .rank import (
 from .ranker import answering_order
 
 # %% auto #0
-__all__ = ['SURE', 'TWO', 'NEAR', 'recall_embedder', 'refs_key', 'moment', 'AskedTimes', 'asked_times', 'stands_out', 'margin',
+__all__ = ['SURE', 'TWO', 'NEAR', 'recall_embedder', 'refs_key', 'AskedTimes', 'asked_times', 'stands_out', 'margin',
            'RecallService', 'open_recall', 'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/06_service.ipynb #b8e27716
@@ -72,16 +72,6 @@ def recall_embedder(
 def refs_key(repo: Repo) -> str:
     "Changes when any note does."
     return made_of(tips(repo, MEM, *REFS.values()))
-
-# %% ../../nbs/14_recall/06_service.ipynb #ea5886d9
-def moment(
-    when: datetime | date | str,  # ISO 8601 where it is text
-) -> datetime:
-    "A time, or the end of a day."
-    if isinstance(when, str):
-        try: return moment(date.fromisoformat(when.strip()))
-        except ValueError: return as_utc(when)
-    return as_utc(when) if isinstance(when, datetime) else datetime.combine(when, time.max, UTC)
 
 # %% ../../nbs/14_recall/06_service.ipynb #a49ed6a3
 class AskedTimes(NamedTuple):

@@ -14,7 +14,8 @@ from typing import TypeVar
 from .. import __version__
 from .block import one_line, paragraph
 from .fast_start import load
-from ..core.models import EdgeType, MemoryEdge, MemorySummary, MemoryTier
+from ..core.models import (
+    EdgeType, MemoryEdge, MemorySummary, MemoryTier, SupersededFact)
 from ..core.memory import as_utc, Memory, repeat_key
 from ..store.events import REFS, read_events
 from ..store.git import MEM, Repo
@@ -60,8 +61,13 @@ def _holds(text: str, gone: Sequence[str]) -> bool:
 def _now(x: MemorySummary) -> list[tuple[str, str]]:
     "What was superseded and what holds in its place, the latest first: a chain leads to its end."
     by = {words(f.original_fact): f.superseded_by for f in x.superseded_facts}
-    def after(said: str) -> str: return by.get(words(re.sub(_REMARK, "", said)), said)
-    return [(f.original_fact, end_of(f.superseded_by, after)) for f in reversed(x.superseded_facts)]
+    def end(f: SupersededFact) -> str:
+        start = words(f.original_fact)
+        def after(said: str) -> str:
+            then = by.get(words(re.sub(_REMARK, "", said)), said)
+            return said if words(then) == start else then  # A circle ends before it begins again
+        return end_of(f.superseded_by, after)
+    return [(f.original_fact, end(f)) for f in reversed(x.superseded_facts)]
 
 # %% ../../nbs/15_session/04_prepared.ipynb #14cc16b1
 def _rows(x: MemorySummary, gone: Sequence[str]) -> Iterator[tuple[str, str]]:

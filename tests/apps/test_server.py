@@ -22,7 +22,11 @@ from helpers import ROOT, git, refs, story
 pytest.importorskip("mcp", reason="the SDK is not installed (pip install 'git-notes-consolidation[mcp]')")
 from git_notes_consolidation.apps.mcp import server as serving
 from git_notes_consolidation.apps.mcp.tools import Workspace
+import anyio
+import anyio.to_thread
 from mcp import Client
+from git_notes_consolidation.consolidation import plan as consolidation_plan, service as consolidation_service
+from git_notes_consolidation.recall.service import RecallService
 from mcp.client.stdio import StdioServerParameters
 
 TOOLS = [f"memory_{t}" for t in "store recall history status consolidate review questions verdicts get_summary update forget restore".split()]
@@ -339,12 +343,16 @@ def test_a_line_that_is_no_json_is_survived(home, pipe):
         assert (said := server.answer())["id"] is None and said["error"]["code"] == -32600
     server.send(b'{"jsonrpc": "2.0", "id": 5, "method": "tools/call", "params": [1]}')
     assert (said := server.answer())["id"] == 5 and said["error"]["code"] == -32600
+    for wrong in (b"[1]", b"{}", b"null"):  # Nothing that can be cancelled
+        server.send(b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": ' + wrong + b"}}")
     n = server.tool("memory_recall", query="retry", limit=1)
     assert (a := server.answer())["id"] == n and a["result"]["structuredContent"]["results"]
     server.send(b'{"jsonrpc": "2.0", "id": "half", "method": "tools/call", "params": {"name": "memory_recall", "arguments": {"query": "\\ud800"}}}')
     assert (a := server.answer())["id"] == "half" and a["result"]["isError"] and "query" in a["result"]["content"][0]["text"]
     server.tool("memory_store", text="x" * 5_000_000)
     assert (a := server.answer()["result"])["isError"] and "at most 20000 characters" in a["content"][0]["text"] and len(a["content"][0]["text"]) < 400
+    server.send(b'{"jsonrpc": "2.0", "id": 50, "method": "tools/call", "params": {"name": "memory_recall", "arguments": {"query": "retry"}}}')
+    server.send(b'{"jsonrpc": "2.0", "method": "notifications/cancelled", "params": {"requestId": "50"}}')  # The SDK takes it for 50
     code, _, err = server.end()
     assert code == 0, err
 
@@ -378,3 +386,44 @@ def test_a_signal_ends_it(home, pipe, what):
     server.begin()
     server.p.send_signal(what)
     assert server.p.wait(20) and b"Traceback" not in server.p.stderr.read()
+
+
+def test_a_search_waits_for_no_run(home, monkeypatch):
+    import threading
+    begun, over = threading.Event(), threading.Event()
+    def slow(*_, **__): begun.set(); over.wait(10); raise consolidation_plan.Guard("stopped")
+    monkeypatch.setattr(consolidation_service, "run", slow)
+    async def ask(client):
+        async with asyncio.TaskGroup() as tasks:
+            running = tasks.create_task(client.call_tool("memory_consolidate", {"apply": True}))
+            await asyncio.to_thread(begun.wait, 30)
+            r = await client.call_tool("memory_recall", {"query": "retry"})
+            waited = running.done()
+            over.set()
+        return r, waited, running.result()
+    r, waited, stopped = talk(desk_of(home), ask)
+    assert found(r)["results"] and not waited and "stopped" in wrong(stopped)
+
+
+def held(monkeypatch):
+    "Searches that wait until they may go on; how many began."
+    import threading
+    begun, go, n = threading.Event(), threading.Event(), []
+    def wait(*_, **__): n.append(1); begun.set(); go.wait(10); return []
+    monkeypatch.setattr(RecallService, "search", wait)
+    return begun, go, n
+
+
+def test_a_cancelled_call_that_waited_is_not_made(home, monkeypatch):
+    begun, go, n = held(monkeypatch)
+    async def ask(client):
+        async with anyio.create_task_group() as tasks:
+            first, second = anyio.CancelScope(), anyio.CancelScope()
+            async def search(scope):
+                with scope: await client.call_tool("memory_recall", {"query": "x", "mode": "exhaustive"})
+            for scope in (first, second): tasks.start_soon(search, scope); await anyio.to_thread.run_sync(begun.wait, 10)
+            second.cancel()
+            await anyio.sleep(0.1)
+            go.set()
+        return len(n)
+    assert talk(desk_of(home), ask) == 1

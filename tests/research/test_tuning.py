@@ -65,3 +65,8 @@ def test_two_files_and_a_link(tmp_path):
     assert (tmp_path / "gnc.yaml").is_symlink() and (tmp_path / "real.yaml").read_text() == "min_cluster_size: 2\nhot_threshold: 0.7\n"
     (tmp_path / "gnc.toml").write_text("")
     with pytest.raises(ConfigError, match="only one of them can hold"): Draft(tmp_path, {"hot_threshold": 0.7})
+
+
+def test_a_text_in_toml_that_looks_like_a_setting_is_left_alone(tmp_path):
+    (tmp_path / "gnc.toml").write_text("hook_schedule = '''\nhot_threshold = 0.9\n'''\n")
+    with pytest.raises(ConfigError, match="cannot be changed safely; set by hand: hot_threshold"): Draft(tmp_path, {"hot_threshold": 0.7})

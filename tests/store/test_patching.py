@@ -17,6 +17,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.store import tables as patching
 from git_notes_consolidation.store.metadata import metadata_of
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import (
@@ -225,3 +226,16 @@ def test_a_process_that_is_killed_changes_nothing(tmp_path):
         assert rows(conn) == before
         assert patch(conn, difference(old, new), old.made_of)
         assert_same(conn, whole)
+
+
+def test_nobody_writes_between_the_look_and_the_change(tmp_path, monkeypatch):
+    old, new = two_worlds()
+    path, change, tried = tmp_path / "cache.db", difference(old, new), []
+    with closing(old.fill(index._open(path))) as one, closing(index._open(path)) as two:
+        two.execute("PRAGMA busy_timeout = 0")
+        def look(conn, key):
+            with pytest.raises(sqlite3.OperationalError, match="locked"): index.remember(two, "tables", "of somebody else")
+            tried.append(key)
+            return index.recalled(conn, key)
+        monkeypatch.setattr(patching, "recalled", look)
+        assert patch(one, change, old.made_of) and tried == ["tables"] and index.recalled(two, "tables") == new.made_of

@@ -14,7 +14,7 @@ from helpers import add_memories, git, refs
 from git_notes_consolidation.store import remote
 from git_notes_consolidation.store import sync as syncing
 from git_notes_consolidation.store.events import REFS, read_events
-from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.git import RaceLost, RepoError, open_repo
 from git_notes_consolidation.store.locks import hold, run_lock
 from git_notes_consolidation.store.reader import UnknownId
 from git_notes_consolidation.store.remote import find_remote
@@ -262,3 +262,18 @@ def test_the_command(pair, tmp_path):
     git(two, "remote", "remove", "origin")
     assert (r := gnc("sync", repo=two)).code == 2 and "git remote add origin URL" in r.err
     assert (r := gnc("sync", "nowhere", repo=two)).code == 1 and "git ls-remote nowhere" in r.err
+
+
+def test_a_race_that_is_never_won_ends(pair, monkeypatch):
+    monkeypatch.setattr(syncing, "push", lambda *args: (_ for _ in ()).throw(RaceLost("origin has moved on.")))
+    with pytest.raises(RepoError, match="has moved on.*3 times.*try again"): go(pair[0], tries=3)
+
+
+@pytest.mark.slow
+def test_a_lock_that_a_killed_fetch_left_is_removed(pair):
+    one, two = pair
+    agree(one, two)
+    kept = find_remote(open_repo(one)).kept
+    for name in refs(one, kept): (one / ".git" / f"{name}.lock").touch()
+    learn(two, "run_3"); go(two)
+    assert go(one).learned == ("run_3",)

@@ -532,3 +532,28 @@ def test_claude_codes_folder_is_found_for_every_worktree(repo, tmp_path, monkeyp
     assert claude_folder(repo, os.environ) == there  # A repository's settings name no folder
     (config / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(tmp_path / "other")}))
     assert claude_folder(repo, os.environ) == tmp_path / "other"
+
+
+def test_undo_keeps_what_was_written_since(home):
+    gnc("tidy", "MEMORY.md", "--apply")
+    Path("MEMORY.md").write_text(TIDY.replace("every push", "every push, and before a release") + "- 2026-02-20: Use pnpm\n")
+    assert "what was written since stays" in gnc("tidy", "MEMORY.md", "--undo").out
+    new = NOTES.replace("every push", "every push, and before a release", 1)
+    assert Path("MEMORY.md").read_text() == new + "- 2026-02-20: Use pnpm\n"
+    assert gnc("tidy", "MEMORY.md", "--undo").code == 1
+
+
+def test_undo_parts_nothing_from_what_it_belongs_to(home):
+    gnc("tidy", "MEMORY.md", "--apply")
+    Path("MEMORY.md").write_text(TIDY + "  - measured in May\n\n## Later\n\n- 2026-03-01: Use pnpm\n")
+    assert gnc("tidy", "MEMORY.md", "--undo").code == 3  # The line below the last one is its own, and nothing was below
+    assert Path("MEMORY.md").read_text() == TIDY + "  - measured in May\n\n## Later\n\n- 2026-03-01: Use pnpm\n"
+    Path("MEMORY.md").write_text(TIDY.replace("- 2026-02-02", "  - of the gateway\n- 2026-02-02", 1).replace("\n\n  -", "\n\n-"))
+    assert gnc("tidy", "MEMORY.md", "--undo").code == 0 and "- 2026-02-02: Lint before every push\n" in Path("MEMORY.md").read_text()
+
+
+def test_a_line_that_cannot_be_seen_is_no_change_of_a_memory(repo):
+    add_memories(repo, [mem("The port is \u202e8080 \x1b[2J", "\U000e0041 Body\x00.", days_ago=1)])
+    for form in ("md", "jsonl"):
+        Path(f"OUT.{form}").write_text(gnc("export", "--format", form).out)
+        assert (r := gnc("--json", "import", f"OUT.{form}").json)["added"] == 0 and r["known"] == 1

@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 from typing import Any, NamedTuple, TextIO, TYPE_CHECKING
 from ... import __version__
-from ...core.memory import as_utc, UTC
+from ...core.memory import as_utc, moment, UTC
 from ...core.loading import load_settings, project_file, Settings
 from ...core.settings import NAMESPACE_IMPORTANCE
 from ...core.remedies import FETCH_NOTES, NONE_THERE
@@ -242,7 +242,6 @@ def parse_date(
 ) -> datetime | None:
     "A date or a time."
     if text is None: return None
-    from git_notes_consolidation.recall.service import moment
     try: return moment(text) if end else as_utc(text)
     except (ValueError, OverflowError): raise Usage(
         f"{option}: {text!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None

@@ -225,7 +225,8 @@ async def _hear(source: Any, to_server: Any, sink: Any, waiting: set[int | str])
                 continue
             match getattr(said, "message", None):
                 case mcp_types.JSONRPCRequest(id=i): waiting.add(i)
-                case mcp_types.JSONRPCNotification(params={"requestId": i}): waiting.discard(i)
+                case mcp_types.JSONRPCNotification(params={"requestId": int() | str() as i}):
+                    waiting -= {j for j in waiting if str(j) == str(i)}  # The SDK takes them for the same
             await to_server.send(said)
         while waiting: await anyio.sleep(0.01)
 

@@ -15,7 +15,7 @@ from typing import Annotated, Any, Literal, TYPE_CHECKING
 from ...core.authors import Author
 from ...core.extras import LazyModule
 from ...core.loading import Settings, load_settings, project_file
-from ...core.memory import UTC, as_utc
+from ...core.memory import UTC, as_utc, moment
 from ...store.git import RepoError, open_repo
 from .replies import (
     Change, Hit, Question, Status, Stored, Summary, Version, changes_of, hit, question, visible_text,
@@ -155,7 +155,7 @@ def memory_consolidate(
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #339064db
 def _day(text: str, name: str) -> datetime:
-    try: return recall_service.moment(text)
+    try: return moment(text)
     except (ValueError, OverflowError): raise RepoError(
         f"{name}: {visible_text(text, 40)!r} is not a date; "
         "write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
