@@ -109,9 +109,8 @@ class Columns:
 _RANK = {t.value: t.rank for t in MemoryTier}
 # What is shown for it; whether its tier counts for that
 _MEMORIES = """SELECT id, namespace, timestamp, tier,
-    CASE WHEN status <> 'tombstone' THEN coalesce(stands_in, id) END, duplicate_of IS NULL,
-    superseded_kind IS 'full',
-    spec, coalesce(repeats, id), '' FROM memories ORDER BY rowid"""
+    CASE status WHEN 'tombstone' THEN NULL ELSE coalesce(stands_in, id) END, duplicate_of IS NULL,
+    superseded_kind IS 'full', spec, coalesce(repeats, id), '' FROM memories ORDER BY rowid"""
 _SUMMARIES = """SELECT id, namespace, temporal_end, tier, id, 1, 0, NULL, json_array(title, told),
     source_memory_ids FROM mem_summaries ORDER BY id"""
 
