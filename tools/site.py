@@ -60,7 +60,8 @@ def filtered(
     class Filters(FilterDefaults):
         def base_procs(self): return [p for p in super().base_procs() if run or p.__name__ not in ("exec_show_docs", "insert_warning")]
 
-    nb = json.loads(path.read_text(encoding="utf-8"))
+    # A page shows the inner names too
+    nb = json.loads(path.read_text(encoding="utf-8").replace("#| exporti", "#| export"))
     i, top = next((i, c) for i, c in enumerate(nb["cells"]) if c["cell_type"] == "markdown")
     lead, rest = re.match(r"(\s*# .+\n+> .+)([\s\S]*)", "".join(top["source"])).groups()
     nb["cells"][i: i + 1] = [top | {"source": lead}, *([markdown(rest.strip()) | {"id": "lead"}] if rest.strip() else [])]

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.llm.protocol import Request
 
 # %% auto #0
-__all__ = ['memories_in', 'pairs_in', 'MockLLM', 'mock_consolidation_llm', 'terminal', 'Shell']
+__all__ = ['MockLLM', 'mock_consolidation_llm', 'Shell']
 
 # %% ../../nbs/19_apps/05_testing.ipynb #f4c0ef5e
 def memories_in(
@@ -114,7 +114,7 @@ def terminal() -> None:
     rich.console._is_jupyter = lambda: False
     for console in (Call.out, Call.err): console.is_jupyter, console._color_system = False, None
 
-
+# %% ../../nbs/19_apps/05_testing.ipynb #544da619
 class Shell:
     """A repository of the sample's memories as the current directory, and `gnc` called in it at the sample's
     end."""

@@ -29,7 +29,7 @@ from ..store.state import refused
 from .scan import Scanned
 
 # %% auto #0
-__all__ = ['candidates', 'JudgedPairs', 'Share', 'judge_pairs', 'judge']
+__all__ = ['candidates', 'Share', 'judge_pairs', 'judge']
 
 # %% ../../nbs/13_consolidation/02_candidates.ipynb #422d6ff5
 def _named(

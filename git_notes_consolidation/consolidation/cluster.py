@@ -30,7 +30,7 @@ from .scan import Scanned
 from .candidates import _named
 
 # %% auto #0
-__all__ = ['cluster', 'references_of', 'target_of', 'linked', 'Group', 'summarize_groups', 'summarize']
+__all__ = ['cluster', 'linked', 'summarize']
 
 # %% ../../nbs/13_consolidation/04_cluster.ipynb #137a34de
 _MANY = 5_000  # Memories from which on it pays to keep the clusters

@@ -16,8 +16,7 @@ from ..store.state import State, stood_for
 from .scan import Scanned
 
 # %% auto #0
-__all__ = ['RULE', 'PINNED', 'untouched_since', 'brought_back', 'spoken_for', 'with_what_stands_on_them', 'Due', 'due',
-           'still_due', 'reasons', 'without_expired']
+__all__ = ['due']
 
 # %% ../../nbs/13_consolidation/06_expiry.ipynb #d765bd87
 def untouched_since(
@@ -91,7 +90,7 @@ class Due(NamedTuple):
     since: datetime  # Archived, and asked for by nobody
     days: int  # What its namespace allows
 
-
+# %% ../../nbs/13_consolidation/06_expiry.ipynb #d02da90e
 def due(
     memories: Iterable[Memory],  # Without tombstones
     events: Events,

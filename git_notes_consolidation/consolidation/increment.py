@@ -28,7 +28,7 @@ from .view import (
     made_of, PreviousRun, scored, stand_ins, uncounted, View)
 
 # %% auto #0
-__all__ = ['TORN', 'read_previous_run', 'base_in', 'read_increment', 'base_of', 'with_records', 'patch_of', 'catch_up']
+__all__ = []
 
 # %% ../../nbs/13_consolidation/10_increment.ipynb #82fb9e84
 _NOW = """SELECT id, tier, activation_count, last_accessed, supersession_chain_id FROM memories

@@ -17,7 +17,7 @@ from ..store.state import State
 from ..llm.providers import is_local
 
 # %% auto #0
-__all__ = ['finished', 'publish', 'refs_moved']
+__all__ = ['finished', 'publish']
 
 # %% ../../nbs/13_consolidation/07_notify.ipynb #c0fd0064
 def finished(

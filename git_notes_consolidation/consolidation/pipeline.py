@@ -31,7 +31,7 @@ from ..store.metadata import (
 from .cluster import cluster, linked, references_of, summarize
 
 # %% auto #0
-__all__ = ['ALWAYS', 'Progress', 'tier', 'not_current', 'allowed', 'share_of', 'current_summaries', 'Desired', 'desired_state']
+__all__ = ['tier', 'share_of', 'desired_state']
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #239073d9
 def tier(
@@ -74,12 +74,12 @@ def allowed(memories: Sequence[Memory], past: set[str], config: Subconsciousness
     "How many current memories one run may supersede, where `past` are no longer or do not count."
     return share_of(sum(m.id not in past for m in memories), config)
 
-
+# %% ../../nbs/13_consolidation/05_pipeline.ipynb #7eba1664
 def share_of(n: int, config: SubconsciousnessConfig) -> int:
     "What one run may hide of so many."
     return max(ALWAYS, int(config.max_change * n))
 
-
+# %% ../../nbs/13_consolidation/05_pipeline.ipynb #791fc4f2
 ALWAYS = 5  # Memories that one run may replace whatever the share comes to
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #2f029a86
@@ -253,6 +253,7 @@ def _was_looked_at(s: Scanned, sources: object, as_before: Iterable[MemorySummar
 
 Progress = Callable[[ConsolidationPhase], None]  # Called when a phase begins
 
+# %% ../../nbs/13_consolidation/05_pipeline.ipynb #861bfd91
 def desired_state(s: Scanned, progress: Progress = lambda phase: None) -> Desired:
     "Everything that should hold."
     c, fresh, looks = s.config, s.fresh, s.fresh != frozenset()

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.llm.reply_cache import Usage
 
 # %% auto #0
-__all__ = ['KEPT', 'Plan', 'load_plan', 'make_plan', 'model_answers', 'Guard', 'check_blast_radius']
+__all__ = []
 
 # %% ../../nbs/13_consolidation/08_plan.ipynb #a15ea3ec
 @dataclass(frozen=True)

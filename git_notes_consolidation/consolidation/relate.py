@@ -20,7 +20,7 @@ from .scan import collapse, Scanned
 from .candidates import _ASKED, _edge, _TYPES, judge, JudgedPairs
 
 # %% auto #0
-__all__ = ['ask_model', 'active_edges', 'Related', 'relate']
+__all__ = ['relate']
 
 # %% ../../nbs/13_consolidation/03_relate.ipynb #73072226
 _SOLVE = ("learnings", "progress")

@@ -54,8 +54,7 @@ from .increment import (
     base_in, base_of, catch_up, patch_of, read_increment, TORN, with_records)
 
 # %% auto #0
-__all__ = ['ConsolidationService', 'Stale', 'check_bases', 'refresh_index', 'warn_if_cache_fails', 'apply_plan',
-           'without_program', 'run', 'apply_file']
+__all__ = ['ConsolidationService', 'Stale', 'run']
 
 # %% ../../nbs/13_consolidation/11_service.ipynb #d6c34f71
 def _too_far(s: Scanned, d: Desired) -> str:  # Empty: it is not
@@ -226,7 +225,7 @@ class ConsolidationService(Looking):
 class Stale(Guard):
     "The plan was made from something that has changed since."
 
-
+# %% ../../nbs/13_consolidation/11_service.ipynb #3e76f956
 def check_bases(plan: Plan, tips: Mapping[str, str], prefix: str = "refs/notes/") -> None:
     "Refuse a plan whose refs have moved."
     # Accesses are counted while a plan waits; they do not make it stale

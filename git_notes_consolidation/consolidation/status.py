@@ -19,7 +19,7 @@ from .scan import living_memories
 from .view import counted, Looking, scored, shown, View, view, WORDS
 
 # %% auto #0
-__all__ = ['is_consolidation_available', 'run_changes', 'edges_of', 'questions', 'explain', 'status']
+__all__ = ['is_consolidation_available', 'edges_of', 'questions', 'explain', 'status']
 
 # %% ../../nbs/13_consolidation/13_status.ipynb #27b1350e
 def is_consolidation_available() -> bool:

@@ -32,8 +32,8 @@ from .view import counted, View, view
 from .service import ConsolidationService, refresh_tables
 
 # %% auto #0
-__all__ = ['STRATEGIES', 'open_service', 'client_for', 'scope_of', 'get_consolidation_service', 'reset_consolidation_service',
-           'Store', 'EdgeStore', 'SummaryStore', 'MetadataStore', 'RunLogStore']
+__all__ = ['open_service', 'get_consolidation_service', 'reset_consolidation_service', 'Store', 'EdgeStore', 'SummaryStore',
+           'MetadataStore', 'RunLogStore']
 
 # %% ../../nbs/13_consolidation/14_stores.ipynb #26d82994
 def open_service(path: Path | str = ".", settings: Settings | None = None, **kw: Any) -> ConsolidationService:
@@ -43,7 +43,7 @@ def open_service(path: Path | str = ".", settings: Settings | None = None, **kw:
     if settings.config.llm_provider != "off": kw.setdefault("client", client_for(repo, settings))
     return ConsolidationService(repo, settings, **kw)
 
-
+# %% ../../nbs/13_consolidation/14_stores.ipynb #9fb75f49
 def client_for(repo: Repo, settings: Settings) -> Callable[[], Client]:
     "Makes what a language model is asked through, when it is asked."
     return partial(_client, repo, settings)

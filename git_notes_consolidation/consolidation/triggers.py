@@ -20,7 +20,7 @@ from ..store.git import Repo
 if TYPE_CHECKING: from git_notes_consolidation.consolidation.scan import Scope
 
 # %% auto #0
-__all__ = ['Event', 'EVENTS', 'PRESSURE', 'Trigger', 'Facts', 'facts', 'Due', 'elapsed', 'last_firing', 'answer', 'in_domain']
+__all__ = ['facts', 'answer']
 
 # %% ../../nbs/13_consolidation/15_triggers.ipynb #a873ee23
 class Trigger(str, Enum):

@@ -25,7 +25,7 @@ from .service import (
     warn_if_cache_fails, ConsolidationService, refresh_index)
 
 # %% auto #0
-__all__ = ['NeedsConfirmation', 'made_by', 'dependents', 'undo', 'keep_facts']
+__all__ = ['undo']
 
 # %% ../../nbs/13_consolidation/12_undo.ipynb #b757c42c
 class NeedsConfirmation(Guard):

@@ -29,8 +29,7 @@ from .scan import collapse, living_memories
 if TYPE_CHECKING: from git_notes_consolidation.store.changes import Additions
 
 # %% auto #0
-__all__ = ['WORDS', 'PreviousRun', 'View', 'view', 'shown', 'uncounted', 'counted', 'Looking', 'scored', 'stand_ins',
-           'refresh_tables', 'made_of']
+__all__ = ['view', 'shown', 'counted', 'scored']
 
 # %% ../../nbs/13_consolidation/09_view.ipynb #7c0b06c7
 @dataclass(frozen=True)
@@ -73,7 +72,7 @@ class View:
         before = tuple(self.known.base["warnings"]) if self.known else ()
         return before + tuple(str(p) for p in (*self.scan.problems, *self.events.problems))
 
-
+# %% ../../nbs/13_consolidation/09_view.ipynb #a2850f22
 def view(
     repo: Repo,
     refs: Mapping[str, str] | None = None,  # Where they point, if that is known
@@ -99,7 +98,7 @@ def shown(v: View) -> View:
     memories = tuple(as_shown(m, state.withdrawn) for m in v.scan.memories)
     return replace(v, scan=replace(v.scan, memories=memories), state=state)
 
-
+# %% ../../nbs/13_consolidation/09_view.ipynb #df20f2c6
 WORDS = ("span", "reason")  # Fields of edges and questions that quote a memory
 
 # %% ../../nbs/13_consolidation/09_view.ipynb #d4960a8b
@@ -107,7 +106,7 @@ def uncounted(repo: Repo, conn: sqlite3.Connection, events: Events) -> dict[str,
     "Accesses that git does not hold; a clone's name is only made where there are some."
     return unflushed(conn, access_counts(events, clone_id(repo))) if unflushed(conn, {}) else {}
 
-
+# %% ../../nbs/13_consolidation/09_view.ipynb #02049aed
 def counted(repo: Repo, v: View) -> View:
     "The view with the uses that git does not hold yet, as the next run will see it."
     if not store_cache.index_path(repo).exists(): return v  # Looking makes no cache

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from typing import NamedTuple
 
 # %% auto #0
-__all__ = ['AGENTS', 'Author', 'author_of']
+__all__ = ['Author', 'author_of']
 
 # %% ../../nbs/01_core/15_authors.ipynb #b39aa0d7
 class Author(NamedTuple):
@@ -24,6 +24,8 @@ class Author(NamedTuple):
 # %% ../../nbs/01_core/15_authors.ipynb #a992bc04
 AGENTS = {"CLAUDECODE": "claude-code", "CODEX_THREAD_ID": "codex", "CODEX_CI": "codex",
           "CODEX_SANDBOX": "codex", "GEMINI_CLI": "gemini-cli", "CURSOR_AGENT": "cursor", "AI_AGENT": ""}
+
+# %% ../../nbs/01_core/15_authors.ipynb #e572817a
 _SESSIONS = ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "GEMINI_SESSION_ID")
 
 def author_of(

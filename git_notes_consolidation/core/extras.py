@@ -9,7 +9,7 @@ from types import ModuleType
 from typing import Any, TYPE_CHECKING
 
 # %% auto #0
-__all__ = ['need', 'LazyModule']
+__all__ = ['need']
 
 # %% ../../nbs/01_core/04_extras.ipynb #39a56124
 def need(

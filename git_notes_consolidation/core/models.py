@@ -12,8 +12,8 @@ from typing import Any, Literal
 from .memory import as_utc, digest, Memory
 
 # %% auto #0
-__all__ = ['Relation', 'MemoryTier', 'json_values', 'RetentionScore', 'MemoryMetadata', 'TierTransition', 'EdgeType', 'edge_type',
-           'MemoryEdge', 'Judgment', 'Quote', 'SummaryDecision', 'SupersededFact', 'CaptureConfidence', 'MemorySummary',
+__all__ = ['Relation', 'MemoryTier', 'RetentionScore', 'MemoryMetadata', 'TierTransition', 'EdgeType', 'edge_type', 'MemoryEdge',
+           'Judgment', 'Quote', 'SummaryDecision', 'SupersededFact', 'CaptureConfidence', 'MemorySummary',
            'TemporalReference']
 
 # %% ../../nbs/01_core/02_models.ipynb #dece6d0f
@@ -37,7 +37,7 @@ def json_values(value: Any) -> Any:
     if isinstance(value, datetime): return value.isoformat()
     return value.value if isinstance(value, Enum) else value
 
-
+# %% ../../nbs/01_core/02_models.ipynb #742bb509
 class _Shares:
     "A dataclass whose fields are numbers from 0 to 1, or none."
     def __post_init__(self) -> None:

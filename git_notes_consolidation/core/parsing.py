@@ -13,7 +13,7 @@ from git_notes_consolidation.core.settings import (
     WRITE_PROFILES)
 
 # %% auto #0
-__all__ = ['HOOK_CONFIG', 'parse_setting', 'known_setting', 'retired_remark', 'variable_name', 'plugin_settings', 'file_setting']
+__all__ = ['HOOK_CONFIG', 'parse_setting', 'known_setting', 'variable_name', 'plugin_settings', 'file_setting']
 
 # %% ../../nbs/01_core/09_parsing.ipynb #35c7ed1c
 _WORDS = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no": False, "off": False,
@@ -66,7 +66,7 @@ def known_setting(name: str, origin: str) -> str:
     raise ConfigError(f"{origin}: no setting {name!r}"
                       + (f"; did you mean {near[0]}?" if near else "; `gnc config` lists them all"))
 
-
+# %% ../../nbs/01_core/09_parsing.ipynb #4ed67497
 def retired_remark(name: str, value: Any, origin: str) -> str:  # Empty: nothing else is asked for than holds
     "What happens instead of what a retired setting says."
     said, (always, instead) = str(value).strip().lower(), RETIRED[name]

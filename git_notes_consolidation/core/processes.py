@@ -12,8 +12,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 
 # %% auto #0
-__all__ = ['POOL', 'MAX_PROCESSES', 'MIN_SECONDS', 'Pool', 'using_pool', 'process_count', 'parallel_map', 'private',
-           'write_ahead']
+__all__ = ['Pool', 'using_pool', 'process_count', 'parallel_map', 'write_ahead']
 
 # %% ../../nbs/01_core/05_processes.ipynb #d73b6f87
 _S = TypeVar("_S")
@@ -27,10 +26,10 @@ class Pool(Protocol):
     # A function of each share, in the order of the shares
     def each(self, f: Callable[[_S], _R], shares: Sequence[_S]) -> list[_R]: ...
 
-
+# %% ../../nbs/01_core/05_processes.ipynb #406e45b6
 POOL: ContextVar[Pool | None] = ContextVar("crew", default=None)
 
-
+# %% ../../nbs/01_core/05_processes.ipynb #de4b3ff5
 @contextmanager
 def using_pool(pool: Pool | None) -> Iterator[None]:
     "For the length of the block, what is spread goes to these."

@@ -11,14 +11,11 @@ from typing import Any, NamedTuple, TypeVar
 from .settings_files import ConfigError
 
 # %% auto #0
-__all__ = ['DECAYS', 'PRESETS', 'EMBEDDERS', 'PROGRAMS', 'LLM_PROVIDERS', 'PRIORITIES', 'TIERS', 'WRITE_PROFILES',
-           'DEFAULT_RETENTION_HALF_LIFE_DAYS', 'DEFAULT_ACTIVATION_BOOST', 'DEFAULT_MIN_CLUSTER_SIZE',
+__all__ = ['PRESETS', 'TIERS', 'DEFAULT_RETENTION_HALF_LIFE_DAYS', 'DEFAULT_ACTIVATION_BOOST', 'DEFAULT_MIN_CLUSTER_SIZE',
            'DEFAULT_MAX_CLUSTER_SIZE', 'DEFAULT_CONSOLIDATION_BATCH_SIZE', 'DEFAULT_CONSOLIDATION_INTERVAL_HOURS',
            'DEFAULT_HOT_THRESHOLD', 'DEFAULT_WARM_THRESHOLD', 'DEFAULT_SUMMARIES_MAX', 'DEFAULT_SUMMARIES_TOKEN_BUDGET',
-           'DEFAULT_SUMMARIES_MIN_CONFIDENCE', 'DEFAULT_SUMMARIES_PRIORITIZE', 'RETIRED', 'NAMESPACE_IMPORTANCE',
-           'DEFAULT_IMPORTANCE', 'Reach', 'in_file', 'RetentionSettings', 'RetentionConfig', 'days_by_namespace',
-           'SimilaritySettings', 'LLMSettings', 'ConsolidationSettings', 'SessionSettings', 'WritingSettings',
-           'SubconsciousnessConfig']
+           'DEFAULT_SUMMARIES_MIN_CONFIDENCE', 'DEFAULT_SUMMARIES_PRIORITIZE', 'NAMESPACE_IMPORTANCE',
+           'DEFAULT_IMPORTANCE', 'RetentionConfig', 'SubconsciousnessConfig']
 
 # %% ../../nbs/01_core/08_settings.ipynb #cd6d22b3
 class _Checked:
@@ -56,6 +53,7 @@ def in_file(default: _T, least: float = -math.inf, most: float = math.inf, but: 
 # %% ../../nbs/01_core/08_settings.ipynb #3bfd802e
 DECAYS = ("exponential", "power", "act-r")
 
+# %% ../../nbs/01_core/08_settings.ipynb #7ad772af
 # A preset's own: what was replaced costs no score, importance does not fade, nothing has days of grace
 _NO_RULES = {"importance_half_life_days": math.inf, "grace_days": 0.0, "supersession_rule": False}
 
@@ -228,6 +226,8 @@ class ConsolidationSettings(_Checked):
 
 # %% ../../nbs/01_core/08_settings.ipynb #b937f200
 PRIORITIES = ("relevance", "recency", "activation")
+
+# %% ../../nbs/01_core/08_settings.ipynb #14358b89
 TIERS = ("hot", "warm", "cold", "archived")
 
 # %% ../../nbs/01_core/08_settings.ipynb #187fa4ba

@@ -10,7 +10,7 @@ TYPE_CHECKING = False
 if TYPE_CHECKING: from typing import Any
 
 # %% auto #0
-__all__ = ['TYPE_CHECKING', 'FILE_NAMES', 'ConfigError', 'find_file', 'from_yaml', 'from_toml', 'parse_file', 'read_file']
+__all__ = ['TYPE_CHECKING', 'ConfigError', 'find_file', 'from_yaml', 'from_toml', 'read_file']
 
 # %% ../../nbs/01_core/07_settings_files.ipynb #82616063
 class ConfigError(ValueError):
@@ -19,6 +19,7 @@ class ConfigError(ValueError):
 # %% ../../nbs/01_core/07_settings_files.ipynb #336c5352
 FILE_NAMES = ("gnc.toml", "gnc.yaml", "gnc.yml")
 
+# %% ../../nbs/01_core/07_settings_files.ipynb #ec7a037a
 def find_file(
     top: str,  # Of a worktree; empty in a bare repository
 ) -> str:  # Empty if there is none
@@ -73,7 +74,7 @@ def parse_file(
     except RecursionError: raise ConfigError(f"{path} {_TOO_DEEP}") from None
     except ConfigError as e: raise ConfigError(f"{path} {e}") from None
 
-
+# %% ../../nbs/01_core/07_settings_files.ipynb #4f5e784d
 def read_file(path: str) -> dict[str, Any]:
     "What a file of settings says."
     try:

@@ -21,7 +21,7 @@ from .pairs import Pair
 from .judge import _failure, Failure, score_pairs
 
 # %% auto #0
-__all__ = ['document_pool', 'scan_of', 'candidate_pairs', 'CandidateScores', 'CandidateReport', 'evaluate_candidates']
+__all__ = ['CandidateReport', 'evaluate_candidates']
 
 # %% ../../nbs/18_evaluation/06_candidates.ipynb #3e8bfb77
 def document_pool(pairs: Iterable[Pair]) -> tuple[Memory, ...]:  # Oldest first

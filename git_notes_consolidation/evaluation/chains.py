@@ -24,12 +24,12 @@ from .pairs import memory_of, POSITIVE
 from .candidates import scan_of
 
 # %% auto #0
-__all__ = ['Edge', 'ChainReport', 'Chain', 'chain_of', 'load_chains', 'related', 'implied_edges', 'ChainScores', 'ChainOutcome',
-           'score_chains', 'chain_failures', 'evaluate_chains']
+__all__ = ['ChainReport', 'Chain', 'load_chains', 'related', 'evaluate_chains']
 
 # %% ../../nbs/18_evaluation/07_chains.ipynb #ba589e83
 Edge = tuple[str, str, str]  # Newer, older, full or partial
 
+# %% ../../nbs/18_evaluation/07_chains.ipynb #896ef834
 @dataclass(frozen=True)
 class Chain:
     "A few memories, which of them replace which, and which hold in the end."
@@ -65,7 +65,7 @@ def chain_of(row: Mapping[str, Any]) -> Chain:
                  frozenset(row["current"]), text_field(row, "scenario", ""), text_field(row, "split", "dev"),
                  row)
 
-
+# %% ../../nbs/18_evaluation/07_chains.ipynb #5103540e
 def _all_in(names: Collection[str], ids: Iterable[Any]) -> bool:
     return all(isinstance(i, str) and i in names for i in ids)
 

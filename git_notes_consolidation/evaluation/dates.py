@@ -15,8 +15,7 @@ from .labelled import load_rows, shown, text_field
 from ..temporal.resolve import find_references
 
 # %% auto #0
-__all__ = ['Interval', 'Resolver', 'Dated', 'dated_of', 'load_dated', 'Outcome', 'outcome', 'Accuracy', 'accuracy',
-           'DatingReport', 'evaluate_dates']
+__all__ = ['load_dated', 'Outcome', 'outcome', 'Accuracy', 'DatingReport', 'evaluate_dates']
 
 # %% ../../nbs/18_evaluation/03_dates.ipynb #580c16b1
 Interval = tuple[datetime, "datetime | None"]  # Half-open; no end where it is open
@@ -87,7 +86,7 @@ def _exact(a: datetime, b: datetime, gold: Interval) -> bool:
 # %% ../../nbs/18_evaluation/03_dates.ipynb #ce1dbdc5
 Resolver = Callable[[str, datetime], Sequence[TemporalReference]]
 
-
+# %% ../../nbs/18_evaluation/03_dates.ipynb #a5902d2d
 @dataclass(frozen=True)
 class Outcome:
     "What a resolver made of a row."

@@ -20,8 +20,7 @@ from ..store.events import Events
 from ..store.git import Repo, git
 
 # %% auto #0
-__all__ = ['LEAST_NEEDED', 'LEAST_ROWS', 'CANDIDATES', 'OURS', 'changes', 'file_touches', 'memory_touches', 'too_few', 'Tuned',
-           'compare_models', 'tuned', 'evaluate_retention']
+__all__ = ['changes', 'file_touches', 'memory_touches', 'too_few', 'Tuned', 'compare_models', 'tuned', 'evaluate_retention']
 
 # %% ../../nbs/18_evaluation/14_decay.ipynb #8734bbd7
 def changes(
@@ -93,6 +92,7 @@ def _moment(text: str) -> datetime | None:
 # %% ../../nbs/18_evaluation/14_decay.ipynb #8caa30f5
 LEAST_NEEDED, LEAST_ROWS = 50, 500
 
+# %% ../../nbs/18_evaluation/14_decay.ipynb #595ea5bf
 def too_few(
     s: Snapshots,
     what: str,  # "reads" or "files"
@@ -136,6 +136,7 @@ class Tuned:
 # %% ../../nbs/18_evaluation/14_decay.ipynb #9d6558d2
 OURS = CANDIDATES[-1].name
 
+# %% ../../nbs/18_evaluation/14_decay.ipynb #a3a6347d
 def compare_models(
     s: Snapshots,
     models: Iterable[Model] = CANDIDATES,

@@ -25,8 +25,7 @@ from .intervals import (
 from .pairs import Pair
 
 # %% auto #0
-__all__ = ['Ask', 'looked_at', 'WriteOutcome', 'model_of', 'write_outcomes', 'if_answered', 'FourWay', 'score_four_ways',
-           'FourWayReport', 'evaluate_four_ways']
+__all__ = ['Ask', 'FourWayReport', 'evaluate_four_ways']
 
 # %% ../../nbs/18_evaluation/09_fourway.ipynb #514df7c6
 def looked_at(
@@ -66,7 +65,7 @@ class WriteOutcome:
 # Older and newer memories, to what is said of each pair
 Ask = Callable[[Sequence[tuple[Memory, Memory]]], Sequence[Judgment | None]]
 
-
+# %% ../../nbs/18_evaluation/09_fourway.ipynb #f74e8c83
 def model_of(
     client: Client,
     prompt: Prompt = JUDGE,

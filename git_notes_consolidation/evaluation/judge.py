@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['Point', 'precision_recall_curve', 'Bin', 'reliability', 'brier', 'Scores', 'score', 'score_pairs', 'Failure',
-           'failures', 'report_of', 'evaluate_pairs', 'reliability_figure']
+__all__ = ['reliability', 'brier', 'Scores', 'score', 'Failure', 'failures', 'report_of', 'evaluate_pairs', 'reliability_figure']
 
 # %% ../../nbs/18_evaluation/05_judge.ipynb #25e34e03
 @dataclass(frozen=True)
@@ -48,7 +47,7 @@ class Bin(Scored):
     confidence: float  # Their mean
     right: Share
 
-
+# %% ../../nbs/18_evaluation/05_judge.ipynb #6e2c46f8
 def reliability(judged: Sequence[Judged], bins: int = 10) -> tuple[Bin, ...]:
     "How often the judge is right when it is so sure; empty bins are left out."
     groups: dict[int, list[Judged]] = defaultdict(list)

@@ -11,13 +11,13 @@ from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
 # %% auto #0
-__all__ = ['LOCKED', 'DataError', 'text_field', 'one_of', 'Row', 'load_rows', 'fixture', 'shown']
+__all__ = ['LOCKED', 'DataError', 'load_rows', 'fixture', 'shown']
 
 # %% ../../nbs/18_evaluation/02_labelled.ipynb #1ac06dae
 class DataError(ValueError):
     "Labelled data that cannot be used; says in which file, line and field."
 
-
+# %% ../../nbs/18_evaluation/02_labelled.ipynb #2374beb6
 def text_field(row: Mapping[str, Any], name: str, default: str | None = None) -> str:
     value = row.get(name, default)
     if not isinstance(value, str):
@@ -38,7 +38,7 @@ class Row(Protocol):
     @property
     def split(self) -> str: ...
 
-
+# %% ../../nbs/18_evaluation/02_labelled.ipynb #25ec903b
 _R = TypeVar("_R", bound=Row)
 
 def load_rows(path: Path | str, parse: Callable[[Mapping[str, Any]], _R]) -> tuple[_R, ...]:

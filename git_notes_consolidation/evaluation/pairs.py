@@ -15,8 +15,7 @@ from ..supersession.judge import judge_pair
 from .labelled import load_rows, one_of, text_field
 
 # %% auto #0
-__all__ = ['POSITIVE', 'TRAPS', 'Judge', 'BY_DATE', 'memory_of', 'Pair', 'pair_of', 'load_pairs', 'swapped', 'Judged',
-           'judge_pairs']
+__all__ = ['Judge', 'Pair', 'pair_of', 'load_pairs', 'Judged', 'judge_pairs']
 
 # %% ../../nbs/18_evaluation/04_pairs.ipynb #734d0654
 def _date(text: str) -> Any:
@@ -91,6 +90,8 @@ def load_pairs(
 # %% ../../nbs/18_evaluation/04_pairs.ipynb #5ded7d4d
 # (older, newer) to what the judge says; none: a model gave no answer
 Judge = Callable[[Memory, Memory], "Judgment | None"]
+
+# %% ../../nbs/18_evaluation/04_pairs.ipynb #61b35928
 # Reason codes whose direction is that of the dates: the same title again, one changed value
 BY_DATE = ("T", "V")
 

@@ -30,8 +30,8 @@ from ..llm.supersession_prompt import (
 from ..supersession.judge import SURE, weigh
 
 # %% auto #0
-__all__ = ['PromptError', 'prompt_yaml', 'read_prompt', 'gold', 'sample', 'Trial', 'offline_trial', 'try_prompt', 'trial_row',
-           'differing', 'trial_requests', 'odds_requests', 'estimate', 'Ranking', 'rank_offline', 'rank_pairs']
+__all__ = ['gold', 'sample', 'Trial', 'offline_trial', 'try_prompt', 'trial_row', 'differing', 'trial_requests', 'estimate',
+           'rank_offline', 'rank_pairs']
 
 # %% ../../nbs/18_evaluation/16_prompts.ipynb #dd22d6ff
 class PromptError(ValueError):
@@ -216,12 +216,12 @@ def trial_requests(
     asked = [(p.older, p.newer) for p in pairs]
     return [judge_request([asked[i] for i in part], prompt=prompt)[0] for part in batches(asked, size)]
 
-
+# %% ../../nbs/18_evaluation/16_prompts.ipynb #902e2136
 def odds_requests(pairs: Sequence[Pair]) -> list[Request]:
     "What a ranking asks: one call for each pair."
     return [odds_request(p.older, p.newer)[0] for p in pairs]
 
-
+# %% ../../nbs/18_evaluation/16_prompts.ipynb #b122bf6e
 def estimate(
     requests: Sequence[Request],
     model: str,  # "gpt-5-nano"

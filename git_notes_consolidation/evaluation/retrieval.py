@@ -16,8 +16,7 @@ from .labelled import DataError, fixture, load_rows, shown, text_field
 from .intervals import Report, Scored, Share, score_groups, share
 
 # %% auto #0
-__all__ = ['Question', 'question_of', 'load_questions', 'sample_questions', 'SearchOutcome', 'search_outcome', 'Retrieval',
-           'retrieval', 'evaluate_recall']
+__all__ = ['load_questions', 'sample_questions', 'retrieval', 'evaluate_recall']
 
 # %% ../../nbs/18_evaluation/10_retrieval.ipynb #083372cb
 @dataclass(frozen=True)

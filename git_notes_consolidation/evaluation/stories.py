@@ -29,8 +29,7 @@ from ..store.reader import read_memories, write_memories
 from ..store.state import fold, open_questions, State
 
 # %% auto #0
-__all__ = ['RELATIONS', 'Pairs', 'Asked', 'Story', 'story_of', 'load_stories', 'closure', 'Answer', 'first_answer', 'outcome',
-           'Played', 'write_story', 'play', 'StoryReport', 'story_report', 'evaluate_stories']
+__all__ = ['RELATIONS', 'Pairs', 'Asked', 'Answer', 'outcome']
 
 # %% ../../nbs/18_evaluation/15_stories.ipynb #5627eef0
 RELATIONS = ("supersede", "partial", "duplicate")
@@ -44,7 +43,7 @@ class Asked(NamedTuple):
     outdated: tuple[re.Pattern[str], ...]
     answers: tuple[str, ...] = ()  # Keys of the memories that answer
 
-
+# %% ../../nbs/18_evaluation/15_stories.ipynb #334d66be
 @dataclass(frozen=True)
 class Story:
     "A small project's memory, what is true of it, and what is asked."
@@ -93,7 +92,7 @@ def load_stories(
 # %% ../../nbs/18_evaluation/15_stories.ipynb #07464da8
 Pairs = Mapping[tuple[str, str], str]  # Older and newer to their relation
 
-
+# %% ../../nbs/18_evaluation/15_stories.ipynb #ddc0ca81
 def _joined(a: str, b: str) -> str:
     return b if a == "duplicate" else a if b == "duplicate" or a == b else "partial"
 
@@ -116,7 +115,7 @@ class Answer(NamedTuple):
     text: str = ""
     stated: str = ""  # What of it is given as true now
 
-
+# %% ../../nbs/18_evaluation/15_stories.ipynb #ab9e56b4
 def first_answer(service: RecallService, question: str) -> Answer:
     "An answer in a sentence where there is one, else the first result."
     if needs_reasoning(question):
@@ -130,7 +129,7 @@ def first_answer(service: RecallService, question: str) -> Answer:
     marks = "\n".join(m.summary for m in by.values())
     return Answer(f"{said}\n{marks}", marks or said)
 
-
+# %% ../../nbs/18_evaluation/15_stories.ipynb #371110e0
 def outcome(q: Asked, a: Answer) -> str:  # right, wrong, both, neither, nothing
     "What an answer is worth."
     stated = a.text if q.kind == "history" else a.stated

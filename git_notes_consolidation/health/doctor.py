@@ -40,8 +40,7 @@ from .operation import (
     run_findings, sync_findings, telemetry_findings)
 
 # %% auto #0
-__all__ = ['cache_findings', 'model_findings', 'embedder_findings', 'extra_findings', 'hook_findings', 'setting_findings',
-           'run_check', 'Check', 'checks', 'checkup', 'worst_first']
+__all__ = ['Check', 'checks', 'checkup', 'worst_first']
 
 # %% ../../nbs/17_health/04_doctor.ipynb #13b2b332
 def _cache_state(repo: Repo, events: Events | None) -> Iterator[Finding]:

@@ -14,7 +14,7 @@ from ..store.git import MEM, Repo, RepoError, git, tips
 from ..store.events import REFS
 
 # %% auto #0
-__all__ = ['settings_of', 'kind_findings', 'sharing_findings', 'ref_findings', 'exclude_findings', 'git_findings']
+__all__ = ['git_findings']
 
 # %% ../../nbs/17_health/01_git_setup.ipynb #fde1d21e
 def settings_of(repo: Repo) -> list[tuple[str, str]]:

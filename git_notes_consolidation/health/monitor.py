@@ -17,13 +17,13 @@ from ..session.hooks import plain_line
 from ..store.git import Repo
 
 # %% auto #0
-__all__ = ['COMPONENTS', 'STATES', 'WORST', 'SCHEMA', 'component_of', 'state_of', 'Component', 'component', 'Health', 'examine',
-           'health', 'document', 'exit_code', 'nagios_line', 'unknown_line', 'collapse']
+__all__ = ['component_of', 'component', 'Health', 'health', 'document', 'exit_code', 'nagios_line', 'unknown_line', 'collapse']
 
 # %% ../../nbs/17_health/05_monitor.ipynb #9954dfed
 COMPONENTS = ("git", "notes", "records", "index", "embedder", "llm", "runs", "hooks", "settings", "sync",
               "lock", "disk", "clock", "observability", "packages")
 
+# %% ../../nbs/17_health/05_monitor.ipynb #3c8fe3f4
 def component_of(f: Finding) -> str:
     "The component that a finding is about."
     if f.where.endswith(".lock"): return "lock"
@@ -48,7 +48,7 @@ class Component:
     detail: str = "Nothing to look at."  # A sentence
     remedy: str = ""  # What helps; empty where nothing needs help
 
-
+# %% ../../nbs/17_health/05_monitor.ipynb #3fb43214
 def component(
     name: str,
     found: Sequence[Finding],  # Its own
@@ -72,7 +72,7 @@ class Health:
     components: tuple[Component, ...]  # All of COMPONENTS, in that order
     findings: tuple[Finding, ...]  # What they rest on, in the order in which it was looked
 
-
+# %% ../../nbs/17_health/05_monitor.ipynb #46b5e751
 def examine(
     asked: Sequence[Check],
     now: datetime,
@@ -104,6 +104,7 @@ def health(
 # %% ../../nbs/17_health/05_monitor.ipynb #dc2d5d10
 SCHEMA = "gnc.health/1"
 
+# %% ../../nbs/17_health/05_monitor.ipynb #2dcf1591
 def document(h: Health) -> dict[str, Any]:
     "What `gnc doctor --json` prints."
     n = Counter(f.level for f in worst_first(h.findings))

@@ -27,8 +27,7 @@ from ..store.remote import find_remote
 from ..observability.telemetry import read_environment
 
 # %% auto #0
-__all__ = ['note_count_findings', 'CachedRuns', 'cached_runs', 'lock_findings', 'run_findings', 'provider_findings', 'last_sync',
-           'sync_findings', 'disk_findings', 'clock_findings', 'telemetry_findings']
+__all__ = ['run_findings', 'sync_findings']
 
 # %% ../../nbs/17_health/03_operation.ipynb #fdc73c12
 def note_count_findings(repo: Repo) -> Iterator[Finding]:

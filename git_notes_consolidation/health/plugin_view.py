@@ -17,8 +17,7 @@ from ..store.git import MEM, Notes
 from ..store.reader import Scan, parse_note
 
 # %% auto #0
-__all__ = ['PluginReading', 'read_as_plugin', 'plugin_readings', 'in_folders', 'reader_findings', 'open_readonly', 'memory_key',
-           'IndexRow', 'plugin_index', 'duplicate_ids', 'index_findings', 'unseen']
+__all__ = ['reader_findings', 'index_findings']
 
 # %% ../../nbs/17_health/02_plugin_view.ipynb #998b3ec3
 _RULE = re.compile(rb"^[^\S\n]*---[^\S\n]*$", re.M)

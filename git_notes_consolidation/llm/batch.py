@@ -18,10 +18,12 @@ from .supersession_prompt import (
     batches, JUDGE, judge_request, odds_request, Prompt)
 
 # %% auto #0
-__all__ = ['Parser', 'Ask', 'ask_in_parts', 'Job', 'Heard', 'Model']
+__all__ = ['Ask', 'Job', 'Model']
 
 # %% ../../nbs/09_llm/19_batch.ipynb #e01112c0
 Parser = Callable[[str], Any]  # Raises a `ValueError` for a reply that it does not accept
+
+# %% ../../nbs/09_llm/19_batch.ipynb #14bd3466
 Ask = Callable[[Sequence[tuple[Request, Parser]]], Sequence[Answer[Any]]]
 
 
@@ -82,7 +84,7 @@ class Heard:
 
     def to_dict(self) -> dict[str, Any]: return asdict(self) | {"refused": dict(self.refused.most_common())}
 
-
+# %% ../../nbs/09_llm/19_batch.ipynb #8ec80c30
 @dataclass(frozen=True)
 class Model:
     "A language model, as the phases see it."

@@ -14,7 +14,7 @@ from .budget import Tables
 from .protocol import Fault
 
 # %% auto #0
-__all__ = ['Breakers']
+__all__ = []
 
 # %% ../../nbs/09_llm/11_breaker.ipynb #4f7853dc
 _LIMIT, _PAUSE, _LONGEST, _LONG = 5, 30.0, 600.0, 3600.0

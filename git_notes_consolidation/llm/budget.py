@@ -15,7 +15,7 @@ from typing import NamedTuple
 from ..core.processes import write_ahead
 
 # %% auto #0
-__all__ = ['PRICES', 'WAIT', 'input_bound', 'price', 'Bound', 'Tables', 'BudgetExceeded', 'Ticket', 'Ledger']
+__all__ = ['price', 'Bound', 'BudgetExceeded', 'Ledger']
 
 # %% ../../nbs/09_llm/02_budget.ipynb #e018df44
 _WRAPPER = 16  # Tokens that a chat template puts around a message, and some more
@@ -92,7 +92,7 @@ class Tables:
 class BudgetExceeded(RuntimeError):
     "The day's tokens or dollars are used up, or would be."
 
-
+# %% ../../nbs/09_llm/02_budget.ipynb #187abd53
 class Ticket(NamedTuple):
     "A reservation."
     id: int

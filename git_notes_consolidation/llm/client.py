@@ -32,7 +32,7 @@ from .reply_cache import _REPLIES, Accounts, Replay, Replies, Usage
 from .transport import connect, send
 
 # %% auto #0
-__all__ = ['NOBODY', 'Client', 'ask_all', 'get_client', 'as_client']
+__all__ = ['Client', 'ask_all', 'get_client', 'as_client']
 
 # %% ../../nbs/09_llm/14_client.ipynb #d54fafad
 def _parse_reply(
@@ -98,7 +98,7 @@ async def _observe_call(p: Provider, model: str, limit: int,
 NOBODY = ("no model is configured: set MEMORY_CONSOLIDATION_LLM_PROVIDER to openai, lmstudio or ollama, or "
           "give --llm")
 
-
+# %% ../../nbs/09_llm/14_client.ipynb #158c41e7
 class Client:
     "Asks, and never raises on what a server does."
     def __init__(

@@ -16,7 +16,7 @@ from .protocol import Fault, mapping, one_line, Reply, Request
 from .providers import find_program, Provider
 
 # %% auto #0
-__all__ = ['JUDGING', 'command', 'send_cli']
+__all__ = ['command']
 
 # %% ../../nbs/09_llm/20_programs.ipynb #73a7430b
 _WORDS = {

@@ -19,9 +19,7 @@ from .redact import _MARK, redact
 from .protocol import BadReply
 
 # %% auto #0
-__all__ = ['LONGEST', 'Label', 'Level', 'CONFIDENCE', 'escaped', 'memory_as_data', 'dates_in', 'labels', 'fenced', 'Shape',
-           'Most', 'schema_of', 'object_of', 'PairReply', 'json_object', 'parse_shape', 'kindly', 'find_quote',
-           'checked_line']
+__all__ = ['Label', 'escaped', 'labels', 'Shape', 'Most', 'schema_of']
 
 # %% ../../nbs/09_llm/15_prompt_parts.ipynb #ae0e6276
 _CONTROL = r"[|\uff5c]|/?(?:s|bos|eos|think|tool_call|start_of_turn|end_of_turn)>"  # Behind a `<`

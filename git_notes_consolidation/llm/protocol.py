@@ -12,8 +12,7 @@ from ..core.memory import digest
 from .redact import redact
 
 # %% auto #0
-__all__ = ['RULES', 'FAILURES', 'Request', 'BadReply', 'Spent', 'Answer', 'request_key', 'redacted', 'Rule', 'Fault', 'Reply',
-           'fault_of_status', 'one_line', 'mapping', 'read_reply', 'thinks', 'arguments']
+__all__ = ['RULES', 'Request', 'BadReply', 'Answer']
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #65a9d39b
 _T = TypeVar("_T")
@@ -35,7 +34,7 @@ class Request:
 class BadReply(ValueError):
     "A reply that does not fit: another shape, an unknown id, a quotation that is not in the memory."
 
-
+# %% ../../nbs/09_llm/10_protocol.ipynb #447c7add
 @dataclass(frozen=True, kw_only=True)
 class Spent:
     "What calls cost."
@@ -48,7 +47,7 @@ class Spent:
     def __add__(self, more: Spent) -> Spent:
         return Spent(**{k: getattr(self, k) + getattr(more, k) for k in Spent.__dataclass_fields__})
 
-
+# %% ../../nbs/09_llm/10_protocol.ipynb #689240e6
 @dataclass(frozen=True)
 class Answer(Spent, Generic[_T]):
     "What the parser made of the reply, or why there is none."
@@ -88,7 +87,7 @@ class Rule:
     breaker: str = ""
     charged: bool = False  # Without a bill the reservation stays charged
 
-
+# %% ../../nbs/09_llm/10_protocol.ipynb #18c38cfd
 RULES: Mapping[str, Rule] = {
     "auth": Rule("key refused", breaker="configuration"),
     "rate": Rule("asked too often", 2),
@@ -107,6 +106,8 @@ RULES: Mapping[str, Rule] = {
     "budget": Rule("no budget left"),
     "open": Rule("not asked any more after that"),  # The breaker says no
 }
+
+# %% ../../nbs/09_llm/10_protocol.ipynb #5f2dc901
 FAILURES = {kind: rule.words for kind, rule in RULES.items()} | {"none": "nobody to ask"}
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #f0ba51a7

@@ -12,8 +12,7 @@ from urllib.parse import urlsplit
 from ..core.settings import ConfigError, PROGRAMS, SubconsciousnessConfig
 
 # %% auto #0
-__all__ = ['MODELS', 'Provider', 'Pace', 'pace', 'is_local', 'checked_url', 'ollama_url', 'key_of', 'address_of', 'outside',
-           'find_program', 'providers']
+__all__ = ['MODELS', 'Provider', 'pace', 'is_local', 'providers']
 
 # %% ../../nbs/09_llm/01_providers.ipynb #606cbb9e
 @dataclass(frozen=True)
@@ -36,7 +35,7 @@ class Pace:
     pairs: int  # Judged in one call
     timeout_s: float  # For one call
 
-
+# %% ../../nbs/09_llm/01_providers.ipynb #5505801a
 def pace(
     provider: Provider | None,  # None: nobody, or a recording
     config: SubconsciousnessConfig,

@@ -15,7 +15,7 @@ from .secret_values import (
     has, is_chosen, is_long, is_random, is_secret, is_unpronounceable, passes, pattern, redaction_data, words)
 
 # %% auto #0
-__all__ = ['Finding', 'Rule', 'findings', 'redact', 'without_secrets', 'masked', 'secret_in', 'stays']
+__all__ = ['Finding', 'findings', 'redact', 'masked', 'stays']
 
 # %% ../../nbs/09_llm/09_redact.ipynb #8b0033ef
 class Finding(NamedTuple):
@@ -24,7 +24,7 @@ class Finding(NamedTuple):
     start: int  # In characters
     end: int  # Exclusive
 
-
+# %% ../../nbs/09_llm/09_redact.ipynb #6c5c2f6a
 class Rule(NamedTuple):
     "A row of the data file: what to look for, and what must hold."
     kind: str  # Of what it finds
@@ -286,7 +286,7 @@ def without_secrets(text: str) -> str:
     "A text of the notes, as it is told."
     return redact(text, personal=False)
 
-
+# %% ../../nbs/09_llm/09_redact.ipynb #58c239ad
 def masked(m: Memory) -> Memory:
     "A memory as it is told."
     return replace(m, summary=without_secrets(m.summary), content=without_secrets(m.content))
@@ -297,7 +297,7 @@ def secret_in(text: str) -> str:  # Empty: none is seen
     kinds = sorted({f.kind.partition(":")[2] for f in findings(text, personal=False)})
     return f"it seems to hold a secret ({', '.join(kinds)})" if kinds else ""
 
-
+# %% ../../nbs/09_llm/09_redact.ipynb #2f74ef77
 def stays(text: str) -> list[str]:  # None or one
     "A warning where a note holds what no undo takes out of it."
     said = ("git keeps it, where undo and forget do not reach: revoke it; “A secret in a note” in the "

@@ -17,7 +17,7 @@ from .protocol import (
     Answer, FAILURES, Fault, one_line, Reply, Request, Spent)
 
 # %% auto #0
-__all__ = ['Replay', 'read_recording', 'Replies', 'Usage', 'Accounts']
+__all__ = []
 
 # %% ../../nbs/09_llm/12_reply_cache.ipynb #5479226e
 def _reply(text: str, provider: str, model: str, tokens_in: int, tokens_out: int) -> Reply:

@@ -12,8 +12,7 @@ from importlib.resources import files
 from typing import Any
 
 # %% auto #0
-__all__ = ['CHECKS', 'redaction_data', 'pattern', 'has', 'words', 'is_random', 'is_unpronounceable', 'is_long', 'is_chosen',
-           'is_secret', 'passes']
+__all__ = ['pattern', 'has', 'words']
 
 # %% ../../nbs/09_llm/03_secret_values.ipynb #cf7a8697
 @cache

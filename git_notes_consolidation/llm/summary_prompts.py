@@ -19,12 +19,13 @@ from .redact import redact
 from .supersession_prompt import _DATA, _request
 
 # %% auto #0
-__all__ = ['SUMMARY_PROMPT', 'SUMMARY_SYSTEM_PROMPT', 'SUPPORT_PROMPT', 'SUPPORT_SYSTEM_PROMPT', 'CONTROL', 'MERGE_PROMPT',
-           'MERGE_SYSTEM_PROMPT', 'EDGES_PROMPT', 'EDGES_SYSTEM_PROMPT', 'SummaryReply', 'Draft', 'relative_date',
-           'summary_request', 'support_request', 'merge_request', 'EdgesReply', 'Link', 'edges_request']
+__all__ = ['SUMMARY_SYSTEM_PROMPT', 'MERGE_SYSTEM_PROMPT', 'EDGES_SYSTEM_PROMPT', 'Draft', 'summary_request', 'merge_request',
+           'Link', 'edges_request']
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #641088c5
 SUMMARY_PROMPT = "summary-6"  # Changes whenever the same memories may be summarized otherwise
+
+# %% ../../nbs/09_llm/17_summary_prompts.ipynb #ca687d13
 SUMMARY_SYSTEM_PROMPT = f"""You summarize memories of a software project that belong together: notes that \
 agents took while they worked. Your readers are agents
 who will work on it next month and see only your summary.
@@ -266,6 +267,8 @@ def support_request(
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #639734c0
 MERGE_PROMPT = "merge-1"  # Changes whenever the same two may be asked about otherwise
+
+# %% ../../nbs/09_llm/17_summary_prompts.ipynb #a149eb06
 MERGE_SYSTEM_PROMPT = f"""You join two memories of a software project, which are about one thing and both \
 hold, into one text.
 
@@ -307,6 +310,7 @@ def merge_request(
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #4f1bf965
 EDGES_PROMPT = "edges-4"  # Changes whenever the same memories may be linked otherwise
 
+# %% ../../nbs/09_llm/17_summary_prompts.ipynb #aa7f1212
 EDGES_SYSTEM_PROMPT = f"""You link memories of a software project: notes that agents took while they worked.
 
 {_DATA}

@@ -13,7 +13,7 @@ from .providers import Provider
 from .protocol import Fault, fault_of_status, read_reply, Reply
 
 # %% auto #0
-__all__ = ['connect', 'send']
+__all__ = []
 
 # %% ../../nbs/09_llm/13_transport.ipynb #3b52fd2c
 @lru_cache(maxsize=1)

@@ -12,13 +12,17 @@ from datetime import UTC, datetime
 from typing import Any
 
 # %% auto #0
-__all__ = ['LOG', 'TRACE', 'LEVELS', 'escaped', 'show_content', 'content', 'log_context', 'context_fields', 'is_enabled',
-           'is_logging', 'log_event', 'JsonLines', 'TextLines']
+__all__ = ['LOG', 'LEVELS', 'escaped', 'show_content', 'content', 'log_context', 'is_enabled', 'is_logging', 'log_event',
+           'JsonLines', 'TextLines']
 
 # %% ../../nbs/03_observability/02_logs.ipynb #11d5b1a8
 LOG = logging.getLogger("git_notes_consolidation")
+
+# %% ../../nbs/03_observability/02_logs.ipynb #711db56b
 LOG.addHandler(logging.NullHandler())
 TRACE = 5  # Below debug: single memories, and what a language model was asked
+
+# %% ../../nbs/03_observability/02_logs.ipynb #6b2165a0
 logging.addLevelName(TRACE, "TRACE")
 
 LEVELS = {"quiet": logging.ERROR, "info": logging.INFO, "debug": logging.DEBUG, "trace": TRACE}
@@ -65,7 +69,7 @@ def log_context(
     try: yield ours
     finally: _BELONGS.reset(token)
 
-
+# %% ../../nbs/03_observability/02_logs.ipynb #6d354243
 def context_fields() -> dict[str, str]:
     "The names that are carried here."
     return _BELONGS.get() or {}

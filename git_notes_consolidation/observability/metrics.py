@@ -17,7 +17,7 @@ from .signals import Metric, METRICS, prometheus_name
 from .tracing import attribute_value, listening
 
 # %% auto #0
-__all__ = ['record', 'gauge', 'OPENED', 'Series', 'Tally', 'measuring', 'count', 'count_outcomes', 'tallying', 'store_series',
+__all__ = ['record', 'gauge', 'Series', 'Tally', 'measuring', 'count', 'count_outcomes', 'tallying', 'store_series',
            'load_series', 'exposition']
 
 # %% ../../nbs/03_observability/04_metrics.ipynb #0585b7b7

@@ -20,7 +20,7 @@ from .metrics import tallying
 from .metrics import OPENED, Tally, store_series
 
 # %% auto #0
-__all__ = ['Telemetry', 'read_environment', 'address', 'speaks_grpc', 'start_export', 'instrumented']
+__all__ = ['Telemetry', 'read_environment', 'start_export', 'instrumented']
 
 # %% ../../nbs/03_observability/05_telemetry.ipynb #a2367c9f
 @dataclass(frozen=True)

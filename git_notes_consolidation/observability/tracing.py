@@ -17,7 +17,7 @@ from .logs import (
     context_fields, is_enabled, is_logging, log_context, log_event)
 
 # %% auto #0
-__all__ = ['SDK', 'listening', 'has_sdk', 'attribute_value', 'Handle', 'span', 'current_span', 'detail_span', 'traced']
+__all__ = ['SDK', 'listening', 'has_sdk', 'span', 'current_span', 'detail_span', 'traced']
 
 # %% ../../nbs/03_observability/03_tracing.ipynb #626bbc1f
 def listening(

@@ -15,7 +15,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['tier_trace', 'tier_bars', 'tier_slider', 'tier_flow', 'score_parts', 'tier_days', 'floors', 'cluster_heaps']
+__all__ = ['tier_bars', 'tier_slider', 'tier_flow', 'score_parts', 'tier_days', 'floors', 'cluster_heaps']
 
 # %% ../../nbs/02_plots/04_tiers.ipynb #20c76928
 def tier_trace(
@@ -30,7 +30,7 @@ def tier_trace(
             "insidetextfont": {"color": "white" if tier == "hot" else "#222"},
             "marker": hatched(TIER_COLOURS[tier], TIER_HATCHES[tier])}
 
-
+# %% ../../nbs/02_plots/04_tiers.ipynb #4085e113
 _STACKED: dict[str, Any] = {"barmode": "stack", "yaxis_autorange": "reversed",
                             "legend_traceorder": "normal", "uniformtext": {"minsize": 10, "mode": "hide"}}
 

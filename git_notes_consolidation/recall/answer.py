@@ -24,8 +24,7 @@ from ..summaries.verification import verify
 from ..temporal.resolve import find_references, outlook_of
 
 # %% auto #0
-__all__ = ['REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'AnswerReply', 'Said', 'resolved', 'answer_request',
-           'contradictions', 'untold']
+__all__ = ['REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'resolved']
 
 # %% ../../nbs/14_recall/08_answer.ipynb #23da2962
 _REASONING_PROMPT = "answer-3"  # Changes whenever the same question may be asked otherwise

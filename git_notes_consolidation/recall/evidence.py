@@ -19,8 +19,7 @@ from ..temporal.resolve import find_references, outlook_of
 from ..temporal.tense import cue
 
 # %% auto #0
-__all__ = ['LONGEST', 'told_of', 'unreal', 'calls_off', 'whole_day', 'Evidence', 'evidence', 'day_of', 'aloud', 'apart',
-           'duration']
+__all__ = ['evidence', 'apart']
 
 # %% ../../nbs/14_recall/07_evidence.ipynb #b6e43bd2
 LONGEST = 20_000  # Characters of a memory that are read
@@ -321,7 +320,7 @@ def apart(
     return days, max((x[1] - x[0]).days for x in (a, b)) - 1 if any((x[1] - x[0]).days > 1
         for x in (a, b)) else 0
 
-
+# %% ../../nbs/14_recall/07_evidence.ipynb #7ceec38d
 def duration(
     days: int,
     off: int = 0,

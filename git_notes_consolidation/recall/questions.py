@@ -13,7 +13,7 @@ from ..text.words import stem
 from ..text.sentences import word_set
 
 # %% auto #0
-__all__ = ['TIMED', 'Question', 'key', 'topic', 'names_in', 'read_question', 'tells_of', 'needs_reasoning']
+__all__ = ['key', 'needs_reasoning']
 
 # %% ../../nbs/14_recall/03_questions.ipynb #f48b0bc1
 _DID = (
@@ -118,7 +118,7 @@ def key(word: str) -> str:
     s = stem(word)
     return "change" if s in _CHANGES else s
 
-
+# %% ../../nbs/14_recall/03_questions.ipynb #1280997f
 def topic(text: str) -> tuple[str, ...]:
     "What a question or an event is about, in stems."
     words = content_words(text)
@@ -161,7 +161,7 @@ def tells_of(
 # %% ../../nbs/14_recall/03_questions.ipynb #d655b87c
 TIMED = ("when", "since", "ago", "between", "first")
 
-
+# %% ../../nbs/14_recall/03_questions.ipynb #c503b216
 def needs_reasoning(
     query: str,
 ) -> bool:

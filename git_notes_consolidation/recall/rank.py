@@ -16,9 +16,7 @@ from ..text.sentences import split_sentences
 from ..text.words import spaced, stem
 
 # %% auto #0
-__all__ = ['QUESTION', 'RELEVANT', 'CLEAR', 'AHEAD', 'content_words', 'root', 'joined', 'spellings', 'Listing', 'listing',
-           'about_the_past', 'rarest', 'word_scores', 'vector_scores', 'places', 'fused', 'best_line', 'excerpt',
-           'relevance']
+__all__ = ['QUESTION', 'root', 'places']
 
 # %% ../../nbs/14_recall/01_rank.ipynb #8333815c
 _WORD, _SEAM = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -186,6 +184,7 @@ def word_scores(
 # %% ../../nbs/14_recall/01_rank.ipynb #ee9d20f6
 QUESTION = 0.2  # Share of an embedder's floor from which a text is looked at as an answer
 
+# %% ../../nbs/14_recall/01_rank.ipynb #ab4c8ee4
 def vector_scores(
     X: np.ndarray,  # (n, d) float32, unit rows
     x: np.ndarray,  # (d,) the question's
@@ -203,7 +202,7 @@ def places(
     down = np.sort(-score)
     return 1 + np.searchsorted(down, -score, side="left")
 
-
+# %% ../../nbs/14_recall/01_rank.ipynb #11e01aa7
 def fused(
     orders: Sequence[np.ndarray],  # At least one, (n,) each
 ) -> np.ndarray:  # (n,) from 0, in no order, to 1, first in all

@@ -24,8 +24,7 @@ from .rank import _roots, _told, about_the_past
 from .search import MemoryResult
 
 # %% auto #0
-__all__ = ['HITS', 'PAIRS', 'SUMS', 'names_of', 'Asking', 'Reading', 'Seen', 'see', 'Weights', 'weights_of', 'succession',
-           'sum_features', 'answering_order']
+__all__ = ['PAIRS', 'names_of', 'Asking', 'Reading', 'see']
 
 # %% ../../nbs/14_recall/05_ranker.ipynb #1e35a329
 _DIGITS = {w: str(n) for n, w in enumerate(
@@ -169,7 +168,7 @@ class Seen(NamedTuple):
     top: np.ndarray  # (m,) those that fit best, oldest first
     pairs: np.ndarray  # (m, m, 9)
 
-
+# %% ../../nbs/14_recall/05_ranker.ipynb #05aada5f
 def see(
     pool: Sequence[MemoryResult],
     query: str,

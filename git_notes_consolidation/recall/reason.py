@@ -30,8 +30,8 @@ from ..text.subjects import newest_first
 from ..temporal.resolve import find_references
 
 # %% auto #0
-__all__ = ['Chains', 'Next', 'Asked', 'ReasonedAnswer', 'ReasonedRecallService', 'RecallResult', 'reasoned',
-           'get_reasoned_recall_service', 'reset_reasoned_recall_service', 'handle_recall_command']
+__all__ = ['Chains', 'Asked', 'ReasonedAnswer', 'ReasonedRecallService', 'RecallResult', 'get_reasoned_recall_service',
+           'reset_reasoned_recall_service', 'handle_recall_command']
 
 # %% ../../nbs/14_recall/09_reason.ipynb #8559355a
 @dataclass(frozen=True)
@@ -146,6 +146,8 @@ def _often(rows: Sequence[Evidence]) -> ReasonedAnswer:
 
 # %% ../../nbs/14_recall/09_reason.ipynb #671b76fa
 Chains = Mapping[str, Sequence[Memory]]  # Name of a memory to what it replaced, oldest first
+
+# %% ../../nbs/14_recall/09_reason.ipynb #4e34e9e9
 Next = Mapping[str, Memory]  # … to what replaced it
 
 
@@ -437,7 +439,7 @@ def reasoned(
     from git_notes_consolidation.consolidation import stores as consolidation_stores
     return ReasonedRecallService(s, consolidation_stores.client_for(s.repo, s.settings)())
 
-
+# %% ../../nbs/14_recall/09_reason.ipynb #b09cbecd
 _reasoned = cache(reasoned)
 
 

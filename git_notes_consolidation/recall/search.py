@@ -24,8 +24,7 @@ from ..text.subjects import last_words
 from ..text.words import words_of
 
 # %% auto #0
-__all__ = ['RetrievalMode', 'MemoryResult', 'Columns', 'read_columns', 'Wanted', 'shown', 'stands_for', 'Found', 'ranked',
-           'listed', 'in_full']
+__all__ = ['RetrievalMode', 'MemoryResult', 'shown', 'stands_for', 'ranked']
 
 # %% ../../nbs/14_recall/02_search.ipynb #6cc3d24e
 class RetrievalMode(str, Enum):

@@ -42,8 +42,7 @@ from .rank import (
 from .ranker import answering_order
 
 # %% auto #0
-__all__ = ['SURE', 'TWO', 'NEAR', 'recall_embedder', 'refs_key', 'AskedTimes', 'asked_times', 'stands_out', 'margin',
-           'RecallService', 'open_recall', 'get_recall_service', 'reset_recall_service']
+__all__ = ['SURE', 'TWO', 'margin', 'RecallService', 'open_recall', 'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/06_service.ipynb #b8e27716
 def _hub(env: Mapping[str, str]) -> Path:
@@ -274,7 +273,11 @@ def stands_out(
 
 # %% ../../nbs/14_recall/06_service.ipynb #c298e302
 SURE, TWO = 0.6, 0.4  # Share of the first, from which it stands alone, and from which it is one of two
+
+# %% ../../nbs/14_recall/06_service.ipynb #92c8d51b
 NEAR = 0.36  # Words and cosine of the better of two
+
+# %% ../../nbs/14_recall/06_service.ipynb #1ab362f4
 _ASKS = re.compile(r"(?i)\A\W*(?:who|whom|whose|what|which|when|where|why|how|is|are|was|were|do|does|did|"
                    r"can|may|must|has|have|had|will|should)\b|\?\s*\Z")
 

@@ -28,13 +28,13 @@ from ..store.reader import write_memories
 from ..supersession.judge import SURE, weigh
 
 # %% auto #0
-__all__ = ['NoMemories', 'Corpus', 'load_corpus', 'scratch', 'Candidate', 'judge_candidates', 'edges_of']
+__all__ = ['Corpus', 'load_corpus', 'scratch', 'Candidate', 'judge_candidates', 'edges_of']
 
 # %% ../../nbs/20_research/01_corpus.ipynb #7d2f5745
 class NoMemories(ValueError):
     "A repository without memories: which, and what to do."
 
-
+# %% ../../nbs/20_research/01_corpus.ipynb #f2f40682
 @dataclass(frozen=True, eq=False)
 class Corpus:
     "Memories, and what is known of them, at one moment."

@@ -17,8 +17,8 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['has_kernel', 'doing', 'line_field', 'repo_field', 'pairs_field', 'pairs_path', 'wrapped', 'marked', 'fitted', 'draw',
-           'chart_box', 'stop', 'move_slider', 'number_beside', 'html_table', 'Desk']
+__all__ = ['doing', 'line_field', 'repo_field', 'pairs_field', 'pairs_path', 'wrapped', 'marked', 'fitted', 'draw', 'chart_box',
+           'stop', 'number_beside', 'html_table', 'Desk']
 
 # %% ../../nbs/20_research/02_desk.ipynb #89471627
 def has_kernel(
@@ -118,7 +118,7 @@ def chart_box() -> Any:
 # %% ../../nbs/20_research/02_desk.ipynb #af2920bd
 def stop(x: float) -> tuple[str, float]: return ("never" if x == math.inf else f"{x:g}"), x
 
-
+# %% ../../nbs/20_research/02_desk.ipynb #80b5b84d
 def move_slider(knob: Any, value: float) -> None:
     "Put a slider to a value, which may lie beyond its end."
     if hasattr(knob, "max"): knob.min, knob.max = min(knob.min, value), max(knob.max, value)
@@ -126,7 +126,7 @@ def move_slider(knob: Any, value: float) -> None:
         knob.options = [*map(stop, sorted([*stops, value]))]
     knob.value = value
 
-
+# %% ../../nbs/20_research/02_desk.ipynb #5c1b25d5
 def number_beside(knob: Any) -> Any:
     "A box that says what the slider says, and moves it."
     box = need("ipywidgets", "notebook").Text(continuous_update=False, layout={"width": "70px"})

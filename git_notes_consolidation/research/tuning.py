@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['AGES', 'FIGURES', 'present_tiers', 'cluster_sizes', 'Answer', 'fading', 'answer', 'preset', 'levels_of', 'pictures']
+__all__ = ['Answer', 'fading', 'answer', 'preset', 'pictures']
 
 # %% ../../nbs/20_research/03_tuning.ipynb #29bab0f2
 def present_tiers(c: Corpus) -> list[str]:
@@ -49,7 +49,7 @@ def cluster_sizes(
 # %% ../../nbs/20_research/03_tuning.ipynb #6707180c
 AGES = (0, 30, 90, 365, 1095)  # Days, for `Answer.fading`
 
-
+# %% ../../nbs/20_research/03_tuning.ipynb #d1e75a25
 @dataclass(frozen=True)
 class Answer:
     "What a configuration makes of the memories."
@@ -120,7 +120,7 @@ FIGURES: dict[str, Callable[[Answer, SubconsciousnessConfig, Mapping[str, int]],
     "floors": lambda said, config, present: floors(said.fading, levels_of(config.retention), AGES),
     "sizes": lambda said, config, present: cluster_heaps(said.sizes, config.min_cluster_size)}
 
-
+# %% ../../nbs/20_research/03_tuning.ipynb #d6d418e5
 def pictures(
     said: Answer,
     config: SubconsciousnessConfig,

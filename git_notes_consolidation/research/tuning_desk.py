@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['HALF_LIVES', 'slider_positions', 'settings_at', 'describe', 'moved_table', 'SettingsFile', 'panel_settings', 'Panel',
-           'layout', 'TuningDesk', 'tune']
+__all__ = ['Panel', 'layout', 'tune']
 
 # %% ../../nbs/20_research/04_tuning_desk.ipynb #2d537545
 _FADES = (30.0, 60.0, 90.0, 120.0, 180.0, 270.0, 365.0, 540.0, 730.0, 1095.0, 1460.0, 1825.0, 2555.0, 3650.0,
@@ -358,7 +357,7 @@ class TuningDesk(Desk):
             title={"text": f"{len(c.memories):,} memories by tier, under another half-life",
                    "font": {"size": 15}})
 
-
+# %% ../../nbs/20_research/04_tuning_desk.ipynb #e0ebd968
 def tune(
     repo: Path | str = "",  # Of a repository; empty for the sample
 ) -> TuningDesk:

@@ -14,8 +14,8 @@ from .score import SOONEST, trace_strength
 from .touches import BadTable, Snapshots
 
 # %% auto #0
-__all__ = ['HALF_LIVES', 'EXPONENTS', 'MODELS', 'TWELVE', 'Model', 'design_score', 'base_level', 'base_level_of_three', 'Fitted',
-           'sampled', 'fit', 'log_loss', 'reliability', 'measures', 'answered', 'by_time', 'left_out', 'by_repository']
+__all__ = ['MODELS', 'TWELVE', 'Model', 'design_score', 'base_level', 'Fitted', 'sampled', 'fit', 'log_loss', 'reliability',
+           'measures', 'answered', 'by_time', 'left_out', 'by_repository']
 
 # %% ../../nbs/06_retention/04_forecast.ipynb #e5f1f7f2
 class Model(NamedTuple):
@@ -50,7 +50,7 @@ def base_level(
     "ACT-R's base-level activation, every touch counted."
     return np.log(np.bincount(s.row, np.maximum(s.ages, SOONEST) ** -exponent, len(s)))
 
-
+# %% ../../nbs/06_retention/04_forecast.ipynb #af535b16
 def base_level_of_three(s: Snapshots, exponent: float = 0.75) -> np.ndarray:
     "The same from the first touch, the last and the count: what `decay=\"act-r\"` knows."
     return np.log(trace_strength(s.first, s.last, s.count, exponent))
@@ -58,6 +58,7 @@ def base_level_of_three(s: Snapshots, exponent: float = 0.75) -> np.ndarray:
 # %% ../../nbs/06_retention/04_forecast.ipynb #6d96563e
 HALF_LIVES, EXPONENTS = (14.0, 30.0, 60.0, 120.0, 240.0), (0.4, 0.5, 0.55, 0.6, 0.65, 0.7, 0.75, 0.8, 0.9)
 
+# %% ../../nbs/06_retention/04_forecast.ipynb #888d329a
 MODELS = (
     Model("constant", lambda s, _: np.zeros(len(s)), source="the base rate"),
     Model("exponential, 30 days", lambda s, _: np.exp2(-s.last / 30), source="MycelicMemory's recency"),

@@ -10,7 +10,7 @@ from ..llm.redact import without_secrets
 from .budget import TAG
 
 # %% auto #0
-__all__ = ['without_block', 'with_block', 'one_line', 'paragraph']
+__all__ = ['paragraph']
 
 # %% ../../nbs/15_session/02_block.ipynb #4c9f1824
 _MARK = rf"<(/?){TAG}(?=[\s/>]|\Z)[^<>]*(?:>|(?=<)|\Z)"
@@ -79,7 +79,7 @@ def one_line(
     if len(line) > width or len(text) > 8 * width: line = line[:width].rsplit(" ", 1)[0].rstrip(" ,;:") + " …"
     return inert(line)
 
-
+# %% ../../nbs/15_session/02_block.ipynb #014c47d6
 def paragraph(text: str, width: int = 800) -> str:
     "The same, to begin a line."
     line = one_line(text, width)

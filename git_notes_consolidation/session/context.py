@@ -31,8 +31,7 @@ from .prepared import (
     first_of_each, index_of, lay_notes, lay_out, living, replaced_in)
 
 # %% auto #0
-__all__ = ['FILES', 'MEMORIES', 'BRIEF', 'complexity', 'ContextBuildConfig', 'title', 'beginning', 'written', 'format_context',
-           'ranked', 'told_summary', 'assemble', 'last_run', 'SessionContextBuilder']
+__all__ = ['ContextBuildConfig', 'title', 'written', 'format_context', 'ranked', 'last_run', 'SessionContextBuilder']
 
 # %% ../../nbs/15_session/06_context.ipynb #bbadbeb1
 # Halves of the base budget: 1, 1.5, 2 and 2.5 times

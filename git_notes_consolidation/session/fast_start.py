@@ -13,8 +13,7 @@ from .budget import (
     FORMAT, WEIGHTS, Laid, Note, Packed, SessionContext, Told, pack, scores)
 
 # %% auto #0
-__all__ = ['TYPE_CHECKING', 'DEFAULTS', 'environment', 'printed', 'Here', 'session_of', 'switched_on', 'settings_of', 'load',
-           'prepared', 'given', 'something_new', 'block_for', 'notices', 'read_event', 'session_start']
+__all__ = ['TYPE_CHECKING', 'printed', 'session_of', 'prepared', 'given']
 
 # %% ../../nbs/15_session/03_fast_start.ipynb #fe20afb3
 TYPE_CHECKING = False

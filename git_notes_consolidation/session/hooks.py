@@ -27,7 +27,7 @@ from ..consolidation.triggers import Due, Event, PRESSURE, answer, facts
 if TYPE_CHECKING: from git_notes_consolidation.consolidation.scan import Scope
 
 # %% auto #0
-__all__ = ['missing', 'settings_of', 'ConsolidationHook', 'plain_line', 'spawn', 'background', 'stop', 'event_of', 'speak']
+__all__ = ['missing', 'ConsolidationHook', 'background', 'stop']
 
 # %% ../../nbs/15_session/08_hooks.ipynb #00e4a530
 def _there(package: str, inner: str = "") -> bool:

@@ -36,8 +36,7 @@ from ..supersession.blockers import closed
 from ..supersession.claims import claims
 
 # %% auto #0
-__all__ = ['outdated', 'index_of', 'lay_out', 'seen', 'replaced_in', 'living', 'first_of_each', 'candidates', 'lay_notes',
-           'prepare', 'refs_moved']
+__all__ = ['outdated', 'lay_out', 'seen', 'candidates']
 
 # %% ../../nbs/15_session/04_prepared.ipynb #7fa416af
 def outdated(
@@ -213,7 +212,7 @@ def first_of_each(rows: Iterable[_T], kind: Callable[[_T], str], most: Callable[
         many[kind(x)] += 1
         if many[kind(x)] <= most(kind(x)): yield x
 
-
+# %% ../../nbs/15_session/04_prepared.ipynb #f392436b
 def candidates(
     memories: Iterable[Memory],
     state: State,
@@ -230,7 +229,7 @@ def candidates(
     best = sorted(((m, worth(m, said)) for m, said in found), key=place)
     return [*first_of_each(best, lambda row: section(row[0].namespace), _MOST.__getitem__)]
 
-
+# %% ../../nbs/15_session/04_prepared.ipynb #34a361e8
 def lay_notes(
     found: Sequence[tuple[Memory, float]],  # From `candidates`
     state: State,

@@ -12,11 +12,12 @@ from typing import Any, NamedTuple
 from .embedder import Embedder, EmbeddingError
 
 # %% auto #0
-__all__ = ['CALIBRATION_PAIRS', 'likeness', 'cosines', 'minilm_cosines', 'Thresholds', 'thresholds_from', 'calibrate']
+__all__ = ['CALIBRATION_PAIRS', 'cosines', 'minilm_cosines', 'Thresholds', 'thresholds_from', 'calibrate']
 
 # %% ../../nbs/07_similarity/03_calibration.ipynb #5ef05c97
 CALIBRATION_PAIRS = ("repeat", "changed", "topic")
 
+# %% ../../nbs/07_similarity/03_calibration.ipynb #32c9f855
 # 60 rows of `text`, `repeat`, `changed`, `topic`, and MiniLM's cosines for them
 def likeness() -> tuple[Mapping[str, Any], ...]:
     "The labelled statements."

@@ -11,7 +11,7 @@ from typing import Any
 from threadpoolctl import threadpool_limits
 
 # %% auto #0
-__all__ = ['unit_rows', 'first_seen', 'reached']
+__all__ = ['first_seen', 'reached']
 
 # %% ../../nbs/07_similarity/07_components.ipynb #5ed579f2
 def _norms(X: np.ndarray) -> np.ndarray:

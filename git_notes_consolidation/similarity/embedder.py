@@ -9,7 +9,7 @@ from typing import Protocol
 from ..core.extras import numpy as np
 
 # %% auto #0
-__all__ = ['GRID', 'Embedder', 'round_vectors', 'EmbeddingError']
+__all__ = ['Embedder', 'round_vectors', 'EmbeddingError']
 
 # %% ../../nbs/07_similarity/01_embedder.ipynb #6b39be7d
 class Embedder(Protocol):
@@ -39,6 +39,7 @@ class Embedder(Protocol):
 # %% ../../nbs/07_similarity/01_embedder.ipynb #ce5c98de
 GRID = 2.0**11  # Steps in one
 
+# %% ../../nbs/07_similarity/01_embedder.ipynb #84dcdd64
 def round_vectors(
     X: np.ndarray,  # (n, d), rows of any length
 # (n, d) float32, rows of length one to within some 0.001, every component a multiple of 2**-11; zero rows

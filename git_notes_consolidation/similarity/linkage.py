@@ -13,7 +13,7 @@ from ..observability.tracing import span
 from .components import _threads, _where, first_seen, unit_rows
 
 # %% auto #0
-__all__ = ['dendrogram', 'groups_of', 'flat_clusters']
+__all__ = ['dendrogram', 'flat_clusters']
 
 # %% ../../nbs/07_similarity/08_linkage.ipynb #17e7468c
 def _distances(U: np.ndarray, norms: np.ndarray, block: int = 512) -> np.ndarray:

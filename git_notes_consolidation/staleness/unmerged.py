@@ -12,7 +12,7 @@ from .history import LOG, Commit, Walk, read_commits
 from ..store.git import Repo, RepoError, git, read_blobs, tips
 
 # %% auto #0
-__all__ = ['unreached', 'lost_commits', 'deleted_branches', 'merged_names']
+__all__ = []
 
 # %% ../../nbs/12_staleness/04_unmerged.ipynb #cfbed10a
 def unreached(repo: Repo, ids: Iterable[str]) -> dict[str, Commit]:

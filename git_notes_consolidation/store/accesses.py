@@ -14,7 +14,7 @@ from .events import access_append, Append, Events
 from .state import State
 
 # %% auto #0
-__all__ = ['note_accesses', 'access_counts', 'unflushed', 'flush', 'forget', 'with_unflushed']
+__all__ = ['note_accesses', 'flush', 'forget']
 
 # %% ../../nbs/08_store/09_accesses.ipynb #af9bff37
 _TABLE = """CREATE TABLE IF NOT EXISTS accesses (session TEXT, memory_id TEXT, at TEXT NOT NULL, target \

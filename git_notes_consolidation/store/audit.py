@@ -24,9 +24,7 @@ from .state import (
     _KINDS, _run_record, State, fold, record_value, texts, with_state)
 
 # %% auto #0
-__all__ = ['is_sound', 'PlacedRecord', 'Snapshot', 'read_snapshot', 'entry_findings', 'line_fault', 'line_findings',
-           'record_findings', 'run_findings', 'edge_faults', 'web_faults', 'summary_faults', 'operation_faults',
-           'log_findings', 'promise_findings', 'Report', 'audit_counts', 'check_snapshot', 'audit']
+__all__ = ['run_findings', 'Report', 'audit']
 
 # %% ../../nbs/08_store/20_audit.ipynb #cb815ae2
 def _is_time(value: object) -> bool:
@@ -379,7 +377,7 @@ def promise_findings(s: Snapshot) -> Iterator[Finding]:
         except (AttributeError, TypeError, ValueError): wrong = ["cannot be read"]
         for what in wrong: yield say("broken", x.id, f"Summary {x.id:.60} {what}")
 
-
+# %% ../../nbs/08_store/20_audit.ipynb #3a8a10fd
 @dataclass(frozen=True)
 class Report:
     "What an audit looked at, and what it found."

@@ -16,8 +16,7 @@ from ..similarity.embedder import Embedder
 from .git import Repo, RepoError
 
 # %% auto #0
-__all__ = ['SCHEMA', 'in_use', 'renew', 'index_path', 'open_index', 'in_memory', 'vectors_of', 'embed_distinct', 'embed_cached',
-           'remember', 'recalled', 'remember_near', 'recalled_near']
+__all__ = ['open_index', 'embed_cached', 'remember']
 
 # %% ../../nbs/08_store/07_cache.ipynb #e002229f
 SCHEMA = 9  # A cache of another schema is thrown away and built anew
@@ -244,7 +243,7 @@ def embed_distinct(
     return vectors_of(conn, [*name], embedder, lambda ids: [name[i] for i in ids]), np.array(at,
         dtype=np.intp)
 
-
+# %% ../../nbs/08_store/07_cache.ipynb #b9e3c276
 def embed_cached(
     conn: sqlite3.Connection,
     memories: Sequence[Memory],

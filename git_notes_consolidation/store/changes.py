@@ -18,8 +18,7 @@ from .events import decode, REFS
 from .locks import replace_file
 
 # %% auto #0
-__all__ = ['LastRun', 'remember_run', 'last_run', 'memories_since', 'Additions', 'additions_since', 'joined_places',
-           'records_since', 'seal', 'sealed', 'remember_start', 'last_start']
+__all__ = ['last_run', 'memories_since']
 
 # %% ../../nbs/08_store/12_changes.ipynb #28ec8cd1
 @dataclass(frozen=True)

@@ -19,8 +19,7 @@ from .sync import HISTORY, merge_refs, STANDS_FOR
 from .remote import fetch, find_remote, push
 
 # %% auto #0
-__all__ = ['Commit', 'commits_of', 'behind', 'parentless', 'on_parents', 'name_of', 'replanted', 'Squash', 'squash', 'freed',
-           'keep_commits', 'histories', 'bundle_to', 'Compacted', 'compact', 'restore', 'publish']
+__all__ = ['behind', 'histories', 'restore', 'publish']
 
 # %% ../../nbs/08_store/15_compact.ipynb #f393bb25
 class Commit(NamedTuple):

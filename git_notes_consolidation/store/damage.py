@@ -15,8 +15,7 @@ from .git import git, MEM, Notes, read_blobs, Repo
 from .reader import _GONE, parse_note, Problem, Scan
 
 # %% auto #0
-__all__ = ['LEVELS', 'Recoverable', 'Finding', 'counted_noun', 'before_records', 'shattered', 'times_in', 'NoteChange',
-           'note_history', 'recoverable', 'place', 'note_findings']
+__all__ = ['LEVELS', 'Finding', 'place', 'note_findings']
 
 # %% ../../nbs/08_store/16_damage.ipynb #c402b7a4
 @dataclass(frozen=True)

@@ -19,9 +19,7 @@ from .git import MEM, Notes, read_notes, Repo, tips
 from .reader import _GONE, Problem
 
 # %% auto #0
-__all__ = ['REFS', 'encode', 'decode', 'Events', 'our_tips', 'ref_of', 'shared_tips', 'every_tip', 'read_events', 'Append',
-           'stamp', 'tier_append', 'edge_append', 'summary_append', 'review_append', 'wrote_append', 'set_append',
-           'op_append', 'prune_append', 'access_append']
+__all__ = ['REFS', 'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append', 'access_append']
 
 # %% ../../nbs/08_store/03_events.ipynb #b8cf227d
 def _plain(value: Any) -> Any:
@@ -173,7 +171,7 @@ class Append:
     object: str  # Full object id; need not exist
     record: Mapping[str, Any]  # Without id and seq, which it gets when written
 
-
+# %% ../../nbs/08_store/03_events.ipynb #a5afeb63
 def stamp(a: Append, seq: int) -> dict[str, Any]:
     "The record with its number and its name."
     body: dict[str, Any] = _plain(a.record) | {"seq": seq}

@@ -14,9 +14,7 @@ from ..core.remedies import GONE, NOT_FETCHED, NOT_THERE, remedy
 from ..observability.metrics import OPENED
 
 # %% auto #0
-__all__ = ['MEM', 'KEPT', 'IDENT', 'LARGEST_NOTE', 'RepoError', 'NoRepository', 'Repo', 'git_env', 'git', 'broken_off',
-           'open_repo', 'commit_stream', 'tips', 'none_there', 'missing_memories', 'note_paths', 'read_objects',
-           'read_blobs', 'Notes', 'read_notes', 'RaceLost', 'move_refs']
+__all__ = ['MEM', 'RepoError', 'NoRepository', 'Repo', 'git', 'open_repo', 'tips', 'Notes', 'RaceLost']
 
 # %% ../../nbs/08_store/01_git.ipynb #7bdef4fc
 class RepoError(Exception):
@@ -50,7 +48,7 @@ def git_env() -> dict[str, str]:
     return ({k: v for k, v in os.environ.items() if k not in _OUTER}
             | {"LC_ALL": "C", "GIT_TERMINAL_PROMPT": "0", "GIT_NO_LAZY_FETCH": "1"})
 
-
+# %% ../../nbs/08_store/01_git.ipynb #d36f8ed9
 def git(
     path: Path | str,  # Directory to run in
     *args: str,  # The command
@@ -67,7 +65,7 @@ def git(
     if done.stdout[-1:] not in b"\n\0" and args[0] in _LINES: raise RepoError(broken_off(args[0]))
     return done.stdout
 
-
+# %% ../../nbs/08_store/01_git.ipynb #28210b0e
 # They end with the last of their lines, or in the middle of one
 _LINES = ("config", "for-each-ref", "ls-files", "ls-tree", "rev-list", "rev-parse")
 
@@ -110,6 +108,8 @@ def _file(path: str, text: str) -> bytes: return b"M 100644 inline %s\n%s" % (pa
 
 # %% ../../nbs/08_store/01_git.ipynb #11a737fc
 MEM = "refs/notes/mem/"
+
+# %% ../../nbs/08_store/01_git.ipynb #0bacbafd
 KEPT = "refs/gnc/kept/"  # What a notes ref had when we last saw it; then its name, without refs/notes/
 IDENT = b"git-notes-consolidation <gnc@localhost>"
 
@@ -205,7 +205,7 @@ class Notes(NamedTuple):
         "Annotated object and blob of a ref's notes."
         return [(obj, blob) for obj, _, blob in self.places.get(ref, ())]
 
-
+# %% ../../nbs/08_store/01_git.ipynb #7e5811cb
 def read_notes(repo: Repo, refs: Mapping[str, str]) -> Notes:
     "All notes of some refs."
     places = {ref: note_paths(repo, tip) for ref, tip in refs.items()}
@@ -215,7 +215,7 @@ def read_notes(repo: Repo, refs: Mapping[str, str]) -> Notes:
 class RaceLost(Exception):
     "Somebody else moved a ref first, or holds its lock."
 
-
+# %% ../../nbs/08_store/01_git.ipynb #2182aa63
 _RACE = "cannot lock ref|[Uu]nable to create|but expected|reference already exists"
 # Waiting brings no leave to write
 _NO_RACE = "Permission denied|Read-only file system|No space left|not permitted"

@@ -14,7 +14,7 @@ from .git import move_refs, Repo, RepoError
 from .events import every_tip, REFS
 
 # %% auto #0
-__all__ = ['tidy', 'Locked', 'hold', 'run_lock', 'clone_id', 'replace_file', 'lock_held']
+__all__ = ['tidy', 'Locked', 'hold', 'run_lock', 'clone_id']
 
 # %% ../../nbs/08_store/05_locks.ipynb #19511249
 def _try_lock(handle: Any) -> None:

@@ -22,8 +22,7 @@ from .writer import (
     _marked, note_changes, notes_on, piece_changes, publish_commits, retry_races)
 
 # %% auto #0
-__all__ = ['Lost', 'losses', 'lost_since', 'hold_on', 'keep', 'bring_back', 'Whole', 'made_whole', 'loss_findings', 'excuse',
-           'audited']
+__all__ = ['keep']
 
 # %% ../../nbs/08_store/22_loss.ipynb #bb4a1b00
 @dataclass(frozen=True)
@@ -162,7 +161,7 @@ def hold_on(
             for ref, tip in {**here, **lost}.items() if ref not in hurt and kept.get(ref) != tip]
     if todo: move_refs(repo, todo, final=True)  # What fails now is done by the next
 
-
+# %% ../../nbs/08_store/22_loss.ipynb #7a129b86
 def keep(repo: Repo) -> list[Lost]:  # What is lost since it was last kept
     "Both, one after the other."
     refs = every_tip(repo)

@@ -18,7 +18,7 @@ from ..text.words import title_words
 from .state import State
 
 # %% auto #0
-__all__ = ['replaced_at', 'standing', 'replacers', 'replacements', 'taken_back', 'end_of', 'merged_into', 'metadata_of']
+__all__ = ['replacements', 'taken_back', 'metadata_of']
 
 # %% ../../nbs/08_store/21_metadata.ipynb #0f53823a
 def replaced_at(

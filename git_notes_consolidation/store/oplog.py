@@ -18,7 +18,7 @@ from .locks import run_lock
 from .state import fold, forgotten, record_value, run_records, State
 
 # %% auto #0
-__all__ = ['Operation', 'operations_of', 'Pruned', 'prune_log']
+__all__ = ['Operation', 'operations_of', 'prune_log']
 
 # %% ../../nbs/08_store/10_oplog.ipynb #0bbbeaec
 class Operation(NamedTuple):

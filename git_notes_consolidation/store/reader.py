@@ -16,8 +16,7 @@ from .git import (
     _file, commit_stream, git, LARGEST_NOTE, MEM, Notes, read_notes, Repo, RepoError, tips)
 
 # %% auto #0
-__all__ = ['Problem', 'Record', 'parse_note', 'note_text', 'pieces', 'with_pieces', 'write_memories', 'Scan', 'read_memories',
-           'UnknownId', 'resolve']
+__all__ = ['Problem', 'Record', 'parse_note', 'note_text', 'write_memories', 'Scan', 'read_memories', 'UnknownId', 'resolve']
 
 # %% ../../nbs/08_store/02_reader.ipynb #cf6936a5
 _START = re.compile(

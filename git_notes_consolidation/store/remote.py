@@ -13,7 +13,7 @@ from .reader import UnknownId
 from .events import ref_of, REFS, shared_tips
 
 # %% auto #0
-__all__ = ['git_settings', 'remote_name', 'Remote', 'find_remote', 'talk', 'fetch', 'push']
+__all__ = ['find_remote', 'fetch', 'push']
 
 # %% ../../nbs/08_store/13_remote.ipynb #8cf390b9
 def git_settings(repo: Repo) -> list[tuple[str, str]]:

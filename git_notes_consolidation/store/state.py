@@ -16,9 +16,7 @@ from ..core.models import EdgeType, MemoryEdge, MemorySummary, MemoryTier
 from .events import Events
 
 # %% auto #0
-__all__ = ['OPERATIONS', 'FORGOTTEN', 'TAKEN_BACK', 'undone_runs', 'texts', 'record_value', 'State', 'run_records', 'fold',
-           'forgotten', 'with_state', 'as_shown', 'stood_for', 'open_questions', 'probably_replaced', 'refused',
-           'with_run']
+__all__ = ['texts', 'State', 'fold', 'refused']
 
 # %% ../../nbs/08_store/06_state.ipynb #a4c586b6
 def undone_runs(runs: Mapping[str, Mapping[str, Any]]) -> frozenset[str]:
@@ -194,7 +192,7 @@ def run_records(events: Events) -> list[dict[str, Any]]:
     "Records of runs and undos; another record of a run counts where it has the number of one of them."
     return [r for s, _, r in events.records if s == "runs" and _run_record(r)]
 
-
+# %% ../../nbs/08_store/06_state.ipynb #1601d41c
 def fold(events: Events) -> State:
     "The state that all records together say."
     logs = run_records(events)
@@ -342,7 +340,7 @@ def probably_replaced(
             if r.get("type") == "supersedes" and r.get("kind_of") != "partial"
             and {"source", "target"} <= r.keys()}
 
-
+# %% ../../nbs/08_store/06_state.ipynb #0f35fa9c
 def refused(state: State) -> frozenset[str]:
     "Names of the edges to which somebody said no; an undo is none."
     return frozenset(i for i, holds in state.verdicts.items() if not holds)

@@ -23,8 +23,7 @@ from .locks import hold, replace_file
 from .remote import fetch, find_remote, push, Remote
 
 # %% auto #0
-__all__ = ['STANDS_FOR', 'HISTORY', 'News', 'news', 'merge_commit', 'check_commits', 'stands_for_ours', 'merge_refs',
-           'SyncResult', 'sync']
+__all__ = ['SyncResult', 'sync']
 
 # %% ../../nbs/08_store/14_sync.ipynb #88b33557
 def _blobs(repo: Repo, tip: str) -> dict[str, list[str]]:

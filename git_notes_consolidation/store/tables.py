@@ -18,7 +18,7 @@ from .state import State, probably_replaced, refused
 from .cache import recalled
 
 # %% auto #0
-__all__ = ['as_memory', 'summary_text', 'names_in', 'refresh', 'stored_memories', 'stored_names', 'search_text', 'Patch', 'patch']
+__all__ = ['as_memory', 'refresh', 'search_text', 'patch']
 
 # %% ../../nbs/08_store/08_tables.ipynb #3d10d763
 def _iso(t: datetime | None) -> str | None: return t.isoformat() if t else None
@@ -66,7 +66,7 @@ def as_memory(
     "A summary in a memory's shape, as old as the newest of its sources."
     return Memory(s.id, commit_sha, s.namespace, s.title, summary_text(s), s.temporal_range[1])
 
-
+# %% ../../nbs/08_store/08_tables.ipynb #0eaaec78
 def summary_text(s: MemorySummary) -> str:
     "All that a summary says below its title."
     said = (s.summary, *s.key_facts, *(f"{d.decision} {d.rationale}".strip() for d in s.decisions),

@@ -13,7 +13,7 @@ from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata
 
 # %% auto #0
-__all__ = ['holds_since', 'Version', 'versions_of']
+__all__ = ['holds_since', 'versions_of']
 
 # %% ../../nbs/08_store/11_versions.ipynb #856dd5ba
 def _chains(memories: Iterable[Memory], edges: Iterable[MemoryEdge]) -> dict[str, str]:

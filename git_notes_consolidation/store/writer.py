@@ -20,8 +20,7 @@ from .events import (
     _line, _SPANS, Append, decode, Events, read_events, REFS, stamp)
 
 # %% auto #0
-__all__ = ['notes_on', 'is_small', 'note_changes', 'piece_changes', 'memory_changes', 'publish_commits', 'write', 'retry_races',
-           'append', 'written']
+__all__ = ['write', 'append', 'written']
 
 # %% ../../nbs/08_store/04_writer.ipynb #dc896e51
 _FEW = 64  # Notes that are looked up one by one
@@ -189,7 +188,7 @@ def publish_commits(
     for part in ([*data, *stay], runs) if data else (runs + stay,):
         if part: move_refs(repo, part)
 
-
+# %% ../../nbs/08_store/04_writer.ipynb #173dbb49
 def write(
     repo: Repo,
     before: Events,  # As they were read

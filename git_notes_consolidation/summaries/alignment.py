@@ -15,8 +15,7 @@ from ..text.words import NEGATIONS, STOP_WORDS, stem
 from ..text.sentences import split_sentences, word_set
 
 # %% auto #0
-__all__ = ['word_key', 'words', 'content_keys', 'abbreviates', 'same_word', 'has_word', 'Token', 'Piece', 'pieces', 'sentences',
-           'Vocabulary']
+__all__ = ['words', 'sentences']
 
 # %% ../../nbs/11_summaries/01_alignment.ipynb #fe353889
 _WORD, _SAID = re.compile(r"\w[\w’']*"), re.compile(r"\w+|[%$€£]")
@@ -34,7 +33,7 @@ def word_key(word: str, cut: bool = False) -> str:
     w = word if cut else stem(word)
     return f"{w[:-1]}i"[:6] if w[-1:] == "y" else w[:6]
 
-
+# %% ../../nbs/11_summaries/01_alignment.ipynb #d1f5d425
 def words(text: str) -> list[str]: return _WORD.findall(text.lower())
 
 # %% ../../nbs/11_summaries/01_alignment.ipynb #14debc0a
@@ -139,7 +138,7 @@ def pieces(
                          said))
     return tuple(out)
 
-
+# %% ../../nbs/11_summaries/01_alignment.ipynb #ef81147c
 def sentences(text: str) -> list[str]:
     "The sentences of a text, as they stand in it."
     return [p.raw for p in pieces(text)]

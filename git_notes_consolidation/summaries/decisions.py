@@ -15,7 +15,7 @@ from .quotations import headline, is_statement, Line, lines
 from .selection import normalized, same_statement
 
 # %% auto #0
-__all__ = ['stands_under', 'is_decision', 'reason', 'outcome', 'Decided', 'decision']
+__all__ = ['reason', 'outcome', 'decision']
 
 # %% ../../nbs/11_summaries/07_decisions.ipynb #d8dd87fe
 _WHO = r"(?:we|i|they|the team|the group|the user|user|everyone)"

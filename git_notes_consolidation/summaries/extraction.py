@@ -26,7 +26,7 @@ from .decisions import _DECIDES, Decided, decision
 from .outdated import _IN_PART, Outdated, find_outdated
 
 # %% auto #0
-__all__ = ['SUMMARIZER', 'factors', 'NothingToQuote', 'Selection', 'summarize_cluster']
+__all__ = ['SUMMARIZER', 'NothingToQuote', 'summarize_cluster']
 
 # %% ../../nbs/11_summaries/09_extraction.ipynb #5185067e
 SUMMARIZER = "extractive-4"  # Changes whenever the same memories may be summarized otherwise

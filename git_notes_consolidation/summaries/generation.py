@@ -15,7 +15,7 @@ from .alignment import pieces, sentences
 from .verification import Fault, Finding, parts, Verification, verify
 
 # %% auto #0
-__all__ = ['draft_id', 'drafted_summary', 'trimmed', 'reread', 'Checked', 'check', 'objections', 'redraft']
+__all__ = ['draft_id', 'check', 'redraft']
 
 # %% ../../nbs/11_summaries/10_generation.ipynb #fd49bac1
 def draft_id(
@@ -80,7 +80,7 @@ class Checked(NamedTuple):
     summary: MemorySummary | None  # None: too little is left
     wrong: tuple[Finding, ...]
 
-
+# %% ../../nbs/11_summaries/10_generation.ipynb #d6bd1320
 def check(
     summary: MemorySummary,  # With a draft's texts
     plain: MemorySummary,

@@ -18,7 +18,7 @@ from .alignment import (
 from .values import _GONE, measure, overturns
 
 # %% auto #0
-__all__ = ['Clause', 'clauses', 'Statement', 'revived', 'statements']
+__all__ = []
 
 # %% ../../nbs/11_summaries/03_holding.ipynb #e147b206
 _CUT = re.compile(

@@ -12,7 +12,7 @@ from .alignment import content_keys, has_word, words
 from ..core.memory import Memory
 
 # %% auto #0
-__all__ = ['LONGEST_BODY', 'lost', 'invented', 'juxtaposed', 'merged_text', 'union_of_tags', 'entities', 'inherited']
+__all__ = ['lost', 'invented', 'merged_text', 'inherited']
 
 # %% ../../nbs/11_summaries/11_merging.ipynb #ef310004
 def _unsaid(
@@ -61,7 +61,7 @@ def juxtaposed(
 # %% ../../nbs/11_summaries/11_merging.ipynb #10df87f2
 LONGEST_BODY = 100_000  # Bytes of a body; the plugin takes 102,400
 
-
+# %% ../../nbs/11_summaries/11_merging.ipynb #51d73950
 def merged_text(
     older: Memory,
     newer: Memory,

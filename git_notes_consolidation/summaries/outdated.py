@@ -15,7 +15,7 @@ from .selection import _PER_MEMORY
 from .values import overturns
 
 # %% auto #0
-__all__ = ['overturned_sentences', 'Outdated', 'find_outdated']
+__all__ = []
 
 # %% ../../nbs/11_summaries/08_outdated.ipynb #0eddb298
 def overturned_sentences(

@@ -17,7 +17,7 @@ from ..similarity.embedder import Embedder
 from .quotations import balanced, headline, is_statement, lines, readability
 
 # %% auto #0
-__all__ = ['normalized', 'same_statement', 'Candidate', 'candidates', 'choose', 'as_title', 'choose_title']
+__all__ = ['normalized', 'same_statement', 'Candidate', 'candidates']
 
 # %% ../../nbs/11_summaries/06_selection.ipynb #2ea197fa
 def normalized(

@@ -15,7 +15,7 @@ from ..temporal.resolve import find_references, outlook_of
 from .alignment import abbreviates, word_key
 
 # %% auto #0
-__all__ = ['amounts', 'tells', 'means_day', 'measure', 'noun', 'same_noun', 'overturns']
+__all__ = ['tells']
 
 # %% ../../nbs/11_summaries/02_values.ipynb #02d03b50
 def amounts(facts: Sequence[Fact]) -> Iterator[tuple[Fact, float, str]]:

@@ -22,8 +22,7 @@ from .values import means_day, measure, noun, same_noun, tells
 from .holding import _CUES, _NARROWS, Clause, clauses, Statement, statements
 
 # %% auto #0
-__all__ = ['parts', 'Fault', 'Sources', 'told_as_past', 'quoted', 'judge', 'Finding', 'retold', 'Verification', 'coverage',
-           'verify']
+__all__ = ['parts', 'Sources', 'quoted', 'judge', 'Finding', 'retold', 'Verification', 'coverage', 'verify']
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #ad665620
 def parts(
@@ -60,7 +59,7 @@ class Fault(NamedTuple):
     instead: str = ""  # What the sources say
     fact: Fact | None = None
 
-
+# %% ../../nbs/11_summaries/04_verification.ipynb #46f4960b
 @dataclass(frozen=True)
 class Sources:
     "What a summary can rely on."

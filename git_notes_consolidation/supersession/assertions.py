@@ -19,7 +19,7 @@ from .referents import (
     _after, _before, _Match, _NOUNS, _PARTS, identity, refers_to)
 
 # %% auto #0
-__all__ = ['ABSTAINS', 'abstain', 'explicit']
+__all__ = ['ABSTAINS', 'explicit']
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #c52772ba
 _SELF = word_set("this these it we i here hereby our my")
@@ -182,6 +182,7 @@ def _trailing(c: Claim, m: _Match) -> tuple[str, bool]:
 # %% ../../nbs/10_supersession/03_assertions.ipynb #5dac5fe4
 ABSTAINS = 0.2  # Confidence of a `coexist` that only means: nothing was found
 
+# %% ../../nbs/10_supersession/03_assertions.ipynb #855c1b0d
 def abstain(reason: str) -> Judgment:
     return Judgment("coexist", None, ABSTAINS, None, reason)
 

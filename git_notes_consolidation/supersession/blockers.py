@@ -15,7 +15,7 @@ from ..text.topics import (
     GENERIC_STEMS, OwnSentence, any_of, own_sentences, topic_of)
 
 # %% auto #0
-__all__ = ['closed', 'solved']
+__all__ = ['solved']
 
 # %% ../../nbs/10_supersession/07_blockers.ipynb #354aa7d1
 _RELIEF = re.compile(r"(?i)\b" + any_of(

@@ -13,7 +13,7 @@ from ..text.names import references
 from ..text.words import MODALS
 
 # %% auto #0
-__all__ = ['Token', 'tokens', 'Claim', 'claims']
+__all__ = ['tokens']
 
 # %% ../../nbs/10_supersession/01_claims.ipynb #9f544e1d
 def _forms(lemmas: str) -> Iterator[tuple[str, tuple[str, str]]]:

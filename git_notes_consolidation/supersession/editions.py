@@ -21,7 +21,7 @@ from ..text.factuality import is_fragment, undecided
 from ..text.subjects import CHANGE
 
 # %% auto #0
-__all__ = ['Edition', 'edition', 'new_edition', 'same_title']
+__all__ = ['same_title']
 
 # %% ../../nbs/10_supersession/06_editions.ipynb #b3e65781
 _EDITION = re.compile(

@@ -13,12 +13,12 @@ from ..text.topics import (
     GENERIC_STEMS, SHORT_BODY, any_of, content_stems, own_sentences, topic_of)
 
 # %% auto #0
-__all__ = ['Value', 'CORRECTS', 'values', 'told', 'left', 'untouched', 'rest_goes_on', 'is_open', 'in_part']
+__all__ = ['values', 'told', 'left']
 
 # %% ../../nbs/10_supersession/08_parts.ipynb #3324a36b
 Value = tuple[str, str]  # Its kind, and what it is in one spelling
 
-
+# %% ../../nbs/10_supersession/08_parts.ipynb #59d22214
 @lru_cache(maxsize=2**14)
 def values(
     text: str,

@@ -25,8 +25,7 @@ from git_notes_consolidation.text.topics import (
 from ..text.words import DENIAL, stem, STOP_WORDS
 
 # %% auto #0
-__all__ = ['LIKELY', 'PROPOSED', 'changes', 'side_by_side', 'another_thing', 'stands_apart', 'later_word', 'likely',
-           'to_ask_about']
+__all__ = ['LIKELY', 'PROPOSED', 'changes', 'another_thing', 'stands_apart', 'later_word', 'likely']
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #4ab654e3
 _CHANGES_NOTHING = frozenset({"elicitation", "retrospective", "research", "reviews", "blockers"})

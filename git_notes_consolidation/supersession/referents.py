@@ -15,7 +15,7 @@ from ..text.words import LIGHT_VERBS, NEGATIONS, stem, STOP_WORDS, title_words, 
 from .claims import _FORMS, _GONE, Claim, Token
 
 # %% auto #0
-__all__ = ['WHEN', 'identity', 'refers_to']
+__all__ = []
 
 # %% ../../nbs/10_supersession/02_referents.ipynb #7aaa6747
 class _Identity(NamedTuple):

@@ -17,7 +17,7 @@ from ..text.sentences import word_set
 from ..text.topics import STATING_NAMESPACES
 
 # %% auto #0
-__all__ = ['Piece', 'pieces', 'Difference', 'differences', 'refilled']
+__all__ = ['differences', 'refilled']
 
 # %% ../../nbs/10_supersession/05_slots.ipynb #d1f2be1f
 _PIECE = re.compile(r"\w[\w’'./+#-]*|[=:<>?]")
@@ -48,7 +48,7 @@ class Difference(NamedTuple):
     newer: tuple[Piece, ...]
     at: int  # Where it begins in the newer title, in pieces
 
-
+# %% ../../nbs/10_supersession/05_slots.ipynb #ad8a807a
 def differences(
     older: str,  # A title
     newer: str,

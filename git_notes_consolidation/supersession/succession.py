@@ -14,8 +14,7 @@ from ..text.subjects import tie, weight_of
 from ..text.topics import GENERIC_STEMS, topic_of
 
 # %% auto #0
-__all__ = ['WEIGHTS', 'MAY_BE', 'PROBABLE', 'HARDLY', 'plain_features', 'read_features', 'probability', 'features', 'chance',
-           'behind_others', 'compared', 'successors']
+__all__ = ['features', 'chance', 'behind_others', 'compared', 'successors']
 
 # %% ../../nbs/10_supersession/10_succession.ipynb #5451c974
 WEIGHTS = {"title_in_text": 2.12, "newer_title": 1.5, "one_word": -1.51, "behind": -2.45,

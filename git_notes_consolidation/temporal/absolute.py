@@ -14,7 +14,7 @@ from .grammar import (
     AFTER_YEAR, STEP, Phrase, Reading, Rules, dated, dated_thing, production)
 
 # %% auto #0
-__all__ = ['DATES', 'start_of']
+__all__ = []
 
 # %% ../../nbs/05_temporal/09_absolute.ipynb #e1cfe6ed
 DATES: Rules = []

@@ -8,8 +8,8 @@ from datetime import date
 from typing import NamedTuple
 
 # %% auto #0
-__all__ = ['MONTHS_OF', 'DAYS_OF', 'DAY', 'PARTS', 'SECONDS', 'CYCLES', 'ordinal', 'civil', 'index', 'start', 'Period',
-           'iso_week', 'period', 'floor', 'part', 'at_time', 'shifted', 'nearest']
+__all__ = ['MONTHS_OF', 'DAYS_OF', 'DAY', 'CYCLES', 'ordinal', 'civil', 'index', 'start', 'Period', 'iso_week', 'period', 'floor',
+           'part', 'at_time', 'shifted', 'nearest']
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #3a72f87a
 _CYCLE = 146_097  # Days in 400 years
@@ -113,7 +113,7 @@ def floor(
 # %% ../../nbs/05_temporal/01_calendar.ipynb #01af18ba
 PARTS = {"MO": (6, 12), "AF": (12, 18), "EV": (18, 24), "NI": (18, 30)}  # Hours
 
-
+# %% ../../nbs/05_temporal/01_calendar.ipynb #1f925397
 def part(
     day: int,
     name: str,  # MO MI AF EV NI
@@ -126,7 +126,7 @@ def part(
 # %% ../../nbs/05_temporal/01_calendar.ipynb #190cde25
 SECONDS = {"second": 1, "minute": 60, "hour": 3600}
 
-
+# %% ../../nbs/05_temporal/01_calendar.ipynb #a6f17283
 def at_time(
     then: int,  # Seconds since midnight of day 0
     grain: str,  # hour minute second

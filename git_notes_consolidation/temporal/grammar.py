@@ -14,9 +14,8 @@ from .tense import cue, presently, tense
 from .lexicon import Place, Tokens
 
 # %% auto #0
-__all__ = ['Rule', 'Rules', 'NUMBER', 'STEP', 'CODES', 'UNKNOWN', 'ANAPHORIC', 'AFTER_YEAR', 'Reading', 'Scene', 'Phrase',
-           'dated', 'unresolved', 'production', 'longest', 'anywhere', 'phrases', 'later', 'moved', 'amount_of', 'few',
-           'length', 'dated_thing', 'toward', 'of_period', 'clock']
+__all__ = ['Rules', 'Reading', 'Scene', 'dated', 'production', 'longest', 'anywhere', 'phrases', 'later', 'moved', 'few',
+           'length', 'clock']
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #259a1c31
 class Reading(NamedTuple):
@@ -47,7 +46,7 @@ class Scene:
     @property
     def day(self) -> int: return self.now // DAY
 
-
+# %% ../../nbs/05_temporal/08_grammar.ipynb #67421df2
 class Phrase(Place):
     "Where a production fits."
 
@@ -83,13 +82,15 @@ def dated(
     return Reading(p.value, p.grain, p.start, p.end, (p.day if anchor is None else anchor) * DAY, confidence,
                    mod, alternatives, kind, named=named)
 
-
+# %% ../../nbs/05_temporal/08_grammar.ipynb #f55b8e44
 def unresolved(value: str, reason: str, type: str = "DATE", named: tuple[str, int] | None = None) -> Reading:
     "A reading without a date, and why."
     return Reading(value, confidence=0.5, type=type, reason=reason, named=named)
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #fa76f629
 Rule = Callable[[Phrase], "Reading | None"]
+
+# %% ../../nbs/05_temporal/08_grammar.ipynb #65d27051
 Rules = list[tuple[re.Pattern[str], list[re.Pattern[str]], Rule]]  # Where any of its patterns fits, and these
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #e22bd5b4
@@ -186,7 +187,7 @@ STEP = {"l": -1, "p": -1, "x": 1, "t": 0}
 CODES = {"second": "S", "minute": "M", "hour": "H", "day": "D", "week": "W", "month": "M", "quarter": "Q",
          "year": "Y", "decade": "DE", "century": "CE"}
 
-
+# %% ../../nbs/05_temporal/08_grammar.ipynb #654fa123
 def length(n: int | str, grain: str) -> str:
     "As a value: P3D, PT2H."
     return f"P{'T' * (grain in SECONDS)}{n}{CODES[grain]}"

@@ -10,7 +10,7 @@ from .lexicon import around
 from .names import _JOINTS, _NAMES, Word
 
 # %% auto #0
-__all__ = ['is_often', 'noun_follows', 'is_attribute', 'is_habit']
+__all__ = ['is_habit']
 
 # %% ../../nbs/05_temporal/06_habits.ipynb #1ef3b895
 _OFTEN = frozenset("""

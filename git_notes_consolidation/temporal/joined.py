@@ -21,10 +21,12 @@ from .relative import RELATIVE
 from .undated import UNDATED
 
 # %% auto #0
-__all__ = ['RULES', 'ANYWHERE', 'JOINS', 'marked', 'before_what', 'counted']
+__all__ = ['RULES', 'marked', 'counted']
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #dd43828a
 RULES = [*RELATIVE, *NAMED, *DATES, *UNDATED]
+
+# %% ../../nbs/05_temporal/13_joined.ipynb #992c2840
 ANYWHERE = anywhere(RULES)
 
 # %% ../../nbs/05_temporal/13_joined.ipynb #793383b4

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Any, NamedTuple
 
 # %% auto #0
-__all__ = ['Token', 'tells_time', 'in_english', 'Tokens', 'tokens', 'Place', 'around']
+__all__ = ['tells_time', 'Tokens', 'tokens', 'Place', 'around']
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #4621b271
 # A letter, what it stands for, and the words for it

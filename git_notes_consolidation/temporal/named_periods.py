@@ -12,7 +12,7 @@ from .grammar import (
     SECONDS, Phrase, Reading, Rules, dated, of_period, production, toward, unresolved)
 
 # %% auto #0
-__all__ = ['NAMED']
+__all__ = []
 
 # %% ../../nbs/05_temporal/10_named_periods.ipynb #34a4a94a
 NAMED: Rules = []

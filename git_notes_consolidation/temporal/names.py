@@ -9,7 +9,7 @@ from .tense import _BASE, cue
 from .lexicon import _ENDS, around, Place, Tokens
 
 # %% auto #0
-__all__ = ['Word', 'starts_line', 'is_compound', 'is_named']
+__all__ = ['is_named']
 
 # %% ../../nbs/05_temporal/05_names.ipynb #ddab42bf
 _HYPOTHETICAL = frozenset("""

@@ -15,7 +15,7 @@ from .names import Word
 from .tense import tense
 
 # %% auto #0
-__all__ = ['RELATIVE']
+__all__ = []
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #4c2d1d62
 RELATIVE: Rules = []

@@ -18,7 +18,7 @@ from .grammar import phrases, Reading, Scene
 from .joined import ANYWHERE, _joined, RULES
 
 # %% auto #0
-__all__ = ['TEMPORAL_PATTERNS', 'find_references', 'outlook_of', 'detect_temporal_references', 'resolve_temporal_reference']
+__all__ = ['TEMPORAL_PATTERNS', 'find_references', 'detect_temporal_references', 'resolve_temporal_reference']
 
 # %% ../../nbs/05_temporal/14_resolve.ipynb #6ad3c500
 _LAST = 3_652_059  # 9999-12-31
@@ -86,7 +86,7 @@ def outlook_of(
     "Where a weekday lies that no verb places: progress tells what was, a decision what will be."
     return _OUTLOOK.get(namespace, -1)
 
-
+# %% ../../nbs/05_temporal/14_resolve.ipynb #2ed8ed7f
 def detect_temporal_references(
     content: str,
 ) -> list[str]:  # As written

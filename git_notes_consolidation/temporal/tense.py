@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 # %% auto #0
-__all__ = ['cue', 'presently', 'tense']
+__all__ = ['cue', 'tense']
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #a4415199
 _FUTURE = frozenset("""
@@ -174,7 +174,7 @@ def presently(
     last = next((x for x, word in enumerate(ahead) if word in _ENDS), 12)
     return not _PRESENT.isdisjoint(words[_opening(words, i):i + last])
 
-
+# %% ../../nbs/05_temporal/03_tense.ipynb #ddb9f7bb
 _MOVED = frozenset("""
     slipped moved pushed postponed delayed rescheduled deferred bumped shifted push move postpone brought
     bring put pulled advanced""".split())

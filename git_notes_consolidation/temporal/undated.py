@@ -10,7 +10,7 @@ from .grammar import (
     ANAPHORIC, SECONDS, UNKNOWN, Phrase, Reading, Rules, amount_of, clock, length, production, unresolved)
 
 # %% auto #0
-__all__ = ['UNDATED']
+__all__ = []
 
 # %% ../../nbs/05_temporal/12_undated.ipynb #e28e864d
 UNDATED: Rules = []

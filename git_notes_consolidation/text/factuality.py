@@ -13,7 +13,7 @@ from .topics import OPEN, any_of, own_sentences, SHORT_BODY
 from .words import words_of
 
 # %% auto #0
-__all__ = ['HEDGE', 'is_fragment', 'not_in_force', 'undecided', 'hedge', 'stance', 'leaves_standing']
+__all__ = ['is_fragment', 'not_in_force', 'undecided', 'hedge']
 
 # %% ../../nbs/04_text/08_factuality.ipynb #463156ab
 _CUT = re.compile(

@@ -12,7 +12,7 @@ from ..core.memory import Memory
 from .sentences import word_set
 
 # %% auto #0
-__all__ = ['DOCUMENTS', 'NUMBERED', 'Reference', 'references', 'document_head', 'names_of', 'document_kind', 'mentions']
+__all__ = ['Reference', 'references', 'document_head', 'names_of', 'document_kind', 'mentions']
 
 # %% ../../nbs/04_text/02_names.ipynb #b9f7057c
 _REF = re.compile(

@@ -14,7 +14,7 @@ from .topics import (
     any_of, content_stems, GENERIC_STEMS, own_sentences, SHORT_BODY, topic_of)
 
 # %% auto #0
-__all__ = ['Scope', 'scope', 'other_scope', 'other_environment', 'narrower', 'continues']
+__all__ = ['Scope', 'scope', 'other_scope', 'other_environment', 'continues']
 
 # %% ../../nbs/04_text/07_scopes.ipynb #93aa5038
 _ENVIRONMENTS = {w: w for w in """

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 # %% auto #0
-__all__ = ['word_set', 'Sentence', 'split_sentences', 'with_full_stop']
+__all__ = ['word_set', 'Sentence', 'split_sentences']
 
 # %% ../../nbs/04_text/01_sentences.ipynb #c155ada0
 def word_set(

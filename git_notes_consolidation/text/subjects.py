@@ -17,8 +17,7 @@ from .topics import GENERIC_STEMS, any_of, own_sentences, topic_of
 from .words import words_of
 
 # %% auto #0
-__all__ = ['ONE_SUBJECT', 'PERHAPS_ONE_SUBJECT', 'VERY_NEAR', 'CHANGE', 'weight_of', 'tie', 'brothers', 'next_words',
-           'last_words', 'newest_first']
+__all__ = ['tie']
 
 # %% ../../nbs/04_text/09_subjects.ipynb #6ade10af
 def weight_of(words: Iterable[str]) -> float:
@@ -37,7 +36,7 @@ ONE_SUBJECT = 1.2  # From here on two memories speak of one thing
 PERHAPS_ONE_SUBJECT = 0.9  # From here on they may
 VERY_NEAR = 1.5  # Two titles of which each has more than half of the other's words
 
-
+# %% ../../nbs/04_text/09_subjects.ipynb #938b0168
 def tie(a: Memory, b: Memory) -> float:  # 0: not a word in common; 3 and more: nearly the same text
     "How much two memories speak of one thing."
     (x, title, weight), (y, other, other_weight) = _stems(a), _stems(b)

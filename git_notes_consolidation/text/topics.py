@@ -12,8 +12,7 @@ from .sentences import split_sentences, word_set
 from .words import LIGHT_VERBS, stem, STOP_WORDS, title_words, words_of
 
 # %% auto #0
-__all__ = ['GENERIC_STEMS', 'OPEN', 'SHORT_BODY', 'STATING_NAMESPACES', 'UNIT_WORDS', 'content_stems', 'any_of', 'OwnSentence',
-           'own_sentences', 'Topic', 'topic_of', 'other_subject']
+__all__ = ['content_stems', 'any_of', 'OwnSentence', 'own_sentences', 'Topic', 'topic_of', 'other_subject']
 
 # %% ../../nbs/04_text/06_topics.ipynb #df633f25
 GENERIC_STEMS = frozenset(stem(w) for w in word_set(
@@ -44,7 +43,7 @@ def any_of(
     "A pattern for any phrase of some lists."
     return "(?:" + "|".join(phrase for group in groups for phrase in group.split(", ")) + ")"
 
-
+# %% ../../nbs/04_text/06_topics.ipynb #80df0835
 OPEN = re.compile(r"(?i)\b" + any_of(
     r"proposals?, options?, ideas?, questions?, rejected, todo, drafts?, alternatives?, considered, next "
     r"steps?, future, hypothe\w*, deferred, maybe, "

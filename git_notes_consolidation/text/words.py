@@ -13,8 +13,8 @@ from .sentences import word_set
 from .names import document_head, names_of, NUMBERED
 
 # %% auto #0
-__all__ = ['MODALS', 'STOP_WORDS', 'LIGHT_VERBS', 'NEGATIONS', 'DENIAL', 'stem', 'negates', 'spaced', 'words_of', 'title_words',
-           'MemoryNames', 'memory_names', 'stems_of', 'min_title_words', 'mentions_title']
+__all__ = ['MODALS', 'STOP_WORDS', 'LIGHT_VERBS', 'NEGATIONS', 'stem', 'words_of', 'title_words', 'MemoryNames', 'memory_names',
+           'stems_of', 'mentions_title']
 
 # %% ../../nbs/04_text/03_words.ipynb #f1bd4758
 MODALS = word_set("will would shall should can could may might must")
@@ -47,6 +47,8 @@ def stem(
 
 # %% ../../nbs/04_text/03_words.ipynb #8c69293b
 NEGATIONS = word_set("not no never neither nor none nothing nobody nowhere without cannot")
+
+# %% ../../nbs/04_text/03_words.ipynb #29cc382c
 DENIAL = f"no longer|{'|'.join(sorted(NEGATIONS, key=len, reverse=True))}|[a-z]{{1,7}}n['’]t"  # For a pattern
 
 
@@ -65,7 +67,7 @@ def spaced(
         return f" {' '.join(run[0][i:i + 2] for i in range(max(1, len(run[0]) - 1)))} "
     return text if text.isascii() else _UNSPACED.sub(pairs, text)
 
-
+# %% ../../nbs/04_text/03_words.ipynb #82b9e05f
 def words_of(text: str) -> list[str]:
     return [w.rstrip(".'’/-+") or w for w in map(str.lower, _WORD.findall(spaced(text)))]
 
@@ -100,12 +102,12 @@ def stems_of(text: str) -> list[str]:
     return [stem(w) for w in (w.strip("_") for w in words_of(text)) if w in NEGATIONS or w not in STOP_WORDS
             and w not in LIGHT_VERBS]
 
-
+# %% ../../nbs/04_text/03_words.ipynb #25299b64
 def min_title_words(title: frozenset[str]) -> int:
     "How many of a title's words name it: two, and four fifths."
     return max(2, -(-4 * len(title) // 5))
 
-
+# %% ../../nbs/04_text/03_words.ipynb #b5ff283b
 def mentions_title(content: Sequence[str], title: frozenset[str]) -> bool:
     """Does a run of content words hold nothing but words of a title, nearly all, and its numbers and
     negations?"""

@@ -26,8 +26,7 @@ from ..text.words import min_title_words, mentions_title, stems_of, title_words
 from ..text.names import mentions, names_of
 
 # %% auto #0
-__all__ = ['ORDER', 'threshold_for', 'Pool', 'Neighbour', 'nearest', 'Considered', 'consider', 'Decision', 'decide',
-           'with_copies']
+__all__ = ['Pool', 'nearest', 'decide']
 
 # %% ../../nbs/16_writing/01_decide.ipynb #631d2877
 @cache

@@ -19,14 +19,13 @@ from ..llm.redact import secret_in
 from ..store.git import RepoError
 
 # %% auto #0
-__all__ = ['NAMESPACES', 'BadFact', 'make_fact', 'restate', 'WriteResult', 'Verdict', 'Draft', 'edge_for', 'draft_repeat',
-           'draft_merge', 'draft_addition', 'draft_decision', 'snapshot', 'decide_as_given']
+__all__ = ['NAMESPACES', 'Draft', 'snapshot']
 
 # %% ../../nbs/16_writing/02_effects.ipynb #83dc07aa
 NAMESPACES = ("decisions", "learnings", "blockers", "progress", "patterns", "research", "reviews",
               "retrospective", "inception", "elicitation")
 
-
+# %% ../../nbs/16_writing/02_effects.ipynb #3abd4de8
 class BadFact(RepoError):
     "What cannot be remembered as it was given; the text names the remedy."
 

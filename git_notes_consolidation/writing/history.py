@@ -16,7 +16,7 @@ from ..store.state import State
 from ..store.metadata import metadata_of, taken_back
 
 # %% auto #0
-__all__ = ['Version', 'hidden_and_shown', 'edges_by_memory', 'connected', 'Chain', 'chain_of', 'known_at', 'draw_chain', 'faults']
+__all__ = ['connected', 'Chain']
 
 # %% ../../nbs/16_writing/03_history.ipynb #36f9e2e9
 @dataclass(frozen=True)
@@ -81,7 +81,7 @@ def edges_by_memory(edges: Iterable[MemoryEdge]) -> dict[str, list[MemoryEdge]]:
     for e in edges: out[e.source_id].append(e); out[e.target_id].append(e)
     return out
 
-
+# %% ../../nbs/16_writing/03_history.ipynb #d1702c5c
 def connected(
     ids: Iterable[str],
     # A memory's edges; of two with one name the latter counts
@@ -149,7 +149,7 @@ class Chain:
                 "edges": [{"id": e.id} | e.to_dict() | {"taken_back": e.id in self.taken_back}
                           for e in self.edges]}
 
-
+# %% ../../nbs/16_writing/03_history.ipynb #be39c06f
 def chain_of(
     i: str,  # Any member of it, or a repeat of one; must be among the memories
     memories: Mapping[str, Memory],  # By id, tombstones too

@@ -20,7 +20,7 @@ from ..consolidation.status import questions
 from .history import _inside, edges_by_memory, hidden_and_shown
 
 # %% auto #0
-__all__ = ['Change', 'Proposal', 'proposals', 'differing', 'word_diff']
+__all__ = ['differing']
 
 # %% ../../nbs/16_writing/08_proposals.ipynb #7a8a5600
 @dataclass(frozen=True)
@@ -273,7 +273,7 @@ def proposals(
 # %% ../../nbs/16_writing/08_proposals.ipynb #e93a6327
 Change = tuple[str, str, bool]  # What stands in the older text, and in the newer; whether it differs
 
-
+# %% ../../nbs/16_writing/08_proposals.ipynb #e1c6dc24
 def differing(
     older: str,
     newer: str,
@@ -285,7 +285,7 @@ def differing(
     if a == b or 3 * sum(m.size for m in found.get_matching_blocks()) < max(len(x), len(y)): return ()
     return tuple(("".join(x[i:j]), "".join(y[k:n]), op != "equal") for op, i, j, k, n in found.get_opcodes())
 
-
+# %% ../../nbs/16_writing/08_proposals.ipynb #c734c04d
 def word_diff(changes: Sequence[Change]) -> str:
     "Both in one line of plain text, as git writes it: [-was-] {+is+}."
     def both(old: str, new: str) -> str:

@@ -40,7 +40,7 @@ from .effects import BadFact, Draft, snapshot, WriteResult
 from .history import connected, edges_by_memory, faults, hidden_and_shown
 
 # %% auto #0
-__all__ = ['rows_of', 'Change', 'change_of', 'check_chains', 'result_of', 'commit_of', 'check_named', 'with_later']
+__all__ = []
 
 # %% ../../nbs/16_writing/04_records.ipynb #5e1a2bfc
 @dataclass

@@ -31,8 +31,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.records import _Held
 
 # %% auto #0
-__all__ = ['ANSWERS', 'open_question', 'answered', 'meant', 'overrule', 'answer', 'accept', 'reject', 'edit', 'too_many',
-           'Answer', 'answer_all']
+__all__ = ['ANSWERS', 'answered', 'meant', 'answer', 'Answer']
 
 # %% ../../nbs/16_writing/09_review.ipynb #7f91e1f7
 def _others(w: _Web, p: Proposal) -> list[MemoryEdge]:
@@ -193,7 +192,7 @@ def meant(
         except UnknownId: pass
         raise
 
-
+# %% ../../nbs/16_writing/09_review.ipynb #597e7ae4
 def overrule(
     writer: WritingService,
     name: str,
@@ -278,7 +277,7 @@ def answer(
     if not relation: return _answer(service, id, "accepted", _proposal, reason, session, dry_run)
     return edit(service, id, relation=relation, kind=kind, reason=reason, session=session, dry_run=dry_run)
 
-
+# %% ../../nbs/16_writing/09_review.ipynb #3d62e1ff
 def accept(service: WritingService, id: str, *said: Any, **kw: Any) -> WriteResult:
     "Yes: what the question proposes is done."
     return answer(service, id, "yes", *said, **kw)
@@ -324,14 +323,14 @@ def too_many(
         f"this would hide {len(hides)} current memories, and may {most} (max_change); "
         f"nothing was written" if len(hides) > most else "")
 
-
+# %% ../../nbs/16_writing/09_review.ipynb #7c83c8e4
 class Answer(NamedTuple):
     "What somebody says to a question."
     as_: str  # As for `answer`, or no
     reason: str = ""
     span: str | None = None  # Words of the newer memory that decide it
 
-
+# %% ../../nbs/16_writing/09_review.ipynb #12049f62
 def _together(parts: Sequence[Draft]) -> Draft:
     "Several answers as one write, under the weightiest."
     draft = min(parts, key=lambda x: x.operation != "SUPERSEDE")

@@ -32,7 +32,7 @@ from git_notes_consolidation.writing.records import (
     with_later)
 
 # %% auto #0
-__all__ = ['merged_text_of', 'remember', 'forget', 'restore', 'update', 'WritingService', 'open_writing']
+__all__ = ['remember', 'forget', 'restore', 'update', 'open_writing']
 
 # %% ../../nbs/16_writing/05_write.ipynb #85fc518c
 def merged_text_of(self: _Writer, older: Memory, newer: Memory, client: Client | None) -> list[str]:

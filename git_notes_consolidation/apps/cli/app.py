@@ -32,9 +32,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.write import WritingService
 
 # %% auto #0
-__all__ = ['Row', 'Lines', 'NO_TABLE', 'EMPTY', 'LLM', 'LOCAL_ONLY', 'DRY_RUN', 'REASON', 'app', 'plain', 'Screen', 'table',
-           'short', 'Item', 'evidence', 'listed', 'cut', 'write_csv', 'Usage', 'Call', 'why_empty', 'require_namespace',
-           'parse_date', 'write_file', 'read_words', 'option', 'flag', 'argument', 'examples', 'refuse_options']
+__all__ = ['Row', 'Lines', 'EMPTY', 'app', 'plain', 'table', 'Item', 'evidence', 'listed', 'cut', 'Call', 'examples']
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #96daf555
 _RULE = re.compile(r"([^\w\s])\1{5,}")  # A line of one sign, from one side of a terminal to the other
@@ -46,7 +44,7 @@ def plain(text: object, width: int | None = None) -> str:
     line = _RULE.sub(r"\1\1\1", " ".join(visible(text).split()))
     return line if len(line) <= width else line[: width - 1] + "…"
 
-
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #fa25c9d7
 class Screen(Console):
     "A console that prints control characters of others as visible signs."
     def render(self, renderable: RenderableType,
@@ -72,7 +70,7 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]],
     for row in cells: t.add_row(*map(Text, row))
     return t
 
-
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #0d6a80ac
 def short(name: object) -> str:
     "Enough of a name to type it."
     return str(name or "")[:12]
@@ -141,7 +139,7 @@ class Usage(ValueError):
 
 NO_TABLE = "--csv: this command prints no table; use --json"
 
-
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #7c4d3bcc
 @dataclass
 class Call:
     "The global options."
@@ -215,7 +213,7 @@ class Call:
 EMPTY = ("No memories here yet: refs/notes/mem/* is empty. Write one with gnc remember, let git-notes-memory "
          "capture some, or try gnc demo.")
 
-
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #56aeeab8
 def why_empty(repo: Path | str) -> str:
     "Why a repository shows no memory, and what to do about it."
     r = open_repo(repo)
@@ -307,7 +305,7 @@ def argument(help: str, default: Any = None, **more: Any) -> Any:
     "An argument; optional unless its default is `...`."
     return typer.Argument(default, help=help, **more)
 
-
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #c325db14
 def examples(
     *calls: str,  # "status -v: show every namespace"
     also: str = "",  # A paragraph below
@@ -317,7 +315,7 @@ def examples(
              for call, _, remark in (c.partition(": ") for c in calls)]
     return "  \n".join(["Examples:", *lines, *([also] if also else [])])
 
-
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #6c8c972b
 # A flag takes no value, so the help names no type for it
 _display_type = typer.core.TyperOption.display_type_rich
 typer.core.TyperOption.display_type_rich = (  # type: ignore[method-assign]

@@ -36,7 +36,7 @@ from .app import (
 from .look import change_lines, changes, llm_rows
 
 # %% auto #0
-__all__ = ['consolidate_app', 'progress', 'report', 'consolidate', 'undo', 'fleet_lines', 'fleet']
+__all__ = ['progress', 'report', 'consolidate', 'undo', 'fleet']
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #31c769f9
 @contextmanager
@@ -116,6 +116,8 @@ def _announce_calls(call: Call, s: consolidation_service.ConsolidationService,
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #80693e76
 consolidate_app = typer.Typer(name="consolidate", invoke_without_command=True)
+
+# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #0edc563c
 app.add_typer(consolidate_app)
 
 
@@ -250,7 +252,7 @@ def fleet_lines(outcomes: Sequence[sweeping.Outcome]) -> Lines:
     return [table("Fleet", ("repository", "memories", "did", "s", "state", "why"), rows,
                   right=("memories", "s")), "", ", ".join(f"{n[s]} {s}" for s in reversed(_STATES) if n[s])]
 
-
+# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #4101c0b3
 def _begin(file: Path, resume: bool) -> None:
     "Prepare the state file: empty, unless a sweep is resumed."
     if resume and not file.exists():

@@ -23,7 +23,7 @@ from ...writing.files.claude import claude_folder
 from ...writing.files.entries import Entry
 
 # %% auto #0
-__all__ = ['MOST', 'tidy', 'import_', 'export']
+__all__ = ['tidy', 'export']
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #dd1a0310
 def _paths(call: Call, paths: Sequence[str] | None, claude: bool) -> list[Path]:
@@ -132,7 +132,7 @@ def _plan_row(p: files_tidy.FilePlan, run: str = "") -> dict[str, Any]:
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #777322b8
 MOST = 1 / 3  # Share of a file's entries that a budget may remove unasked
 
-
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #3b4a6be6
 def _command(*words: str) -> str: return plain(shlex.join(["gnc", "tidy", *words]))
 
 

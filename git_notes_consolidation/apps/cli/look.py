@@ -36,8 +36,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.recall.service import RecallService
 
 # %% auto #0
-__all__ = ['DONE', 'status', 'llm_rows', 'answer_lines', 'split_flags', 'recall', 'explain', 'done_to', 'changes', 'change_lines',
-           'log']
+__all__ = ['status', 'recall', 'explain', 'changes', 'log']
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #4bad1581
 def _tier_tables(st: Row) -> Lines:
@@ -116,7 +115,7 @@ def status(
               *_problems(st["problems"], len(st["problems"]) if call.verbose else 3),
               rows=[{"what": what, "is": x} for what, x in (*facts, *st["tiers"].items())])
 
-
+# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #7ad3bce0
 def _problems(found: Sequence[str], most: int) -> list[str]:
     "The first problems, and where to find the rest."
     if not found: return []
@@ -527,7 +526,7 @@ def changes(
     return [(name, sorted(groups[name], key=lambda x: (x.title.casefold(), *x)))
             for name in sorted(groups, key=weight)]
 
-
+# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #ab9b83da
 def change_lines(found: Iterable[tuple[str, list[Item]]], all_: bool) -> Lines:
     "Each group as a list; moves that follow from a group above are only counted."
     return [x for name, items in found

@@ -13,7 +13,7 @@ from typing import Any
 from .app import app, plain, Usage
 
 # %% auto #0
-__all__ = ['PANELS', 'ALIASES', 'register', 'program', 'split_global_options', 'expand_alias', 'main']
+__all__ = ['program', 'main']
 
 # %% ../../../nbs/19_apps/03_cli/09_program.ipynb #b11eed9a
 # A module, and the commands that it registers
@@ -42,7 +42,7 @@ def register(
     home = next((name for name, names in _MODULES.items() if command in names.split()), None)
     for name in [home] if home else _MODULES: import_module(f"git_notes_consolidation.apps.cli.{name}")
 
-
+# %% ../../../nbs/19_apps/03_cli/09_program.ipynb #e29b2bc1
 def _once(make: Callable[[Any], Any], ctx: Any) -> Any:
     "A parser that refuses a second value of an option; typer would silently take the last one."
     parser = make(ctx)

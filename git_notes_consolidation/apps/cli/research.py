@@ -23,7 +23,7 @@ from git_notes_consolidation.apps.cli.app import (
     write_file)
 
 # %% auto #0
-__all__ = ['research', 'figure_tables', 'evaluate', 'trial_lines', 'tune', 'repository_series', 'metrics']
+__all__ = ['research', 'tune', 'metrics']
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #c16e9e9f
 def _figure(x: Any, counts: bool = True) -> str:
@@ -72,6 +72,8 @@ def _row_table(rows: Sequence[Row], most: int,
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #782d6809
 research = typer.Typer(name="research", no_args_is_help=True,
                        help="Measure the package: score it on labelled data, tune it, export metrics.")
+
+# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #8b048afa
 app.add_typer(research)
 
 
@@ -349,7 +351,7 @@ def repository_series(s: Any, now: datetime) -> list[Series]:
     for name, n in counts.items(): t.add(f"repository.{name}", n, {})
     return t.series()
 
-
+# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #2f910edf
 def _cached(repo: Repo) -> tuple[dict[str, Any], Any, int]:
     "The last run, its seconds, and the accesses that no run has counted yet."
     from git_notes_consolidation.consolidation.view import uncounted

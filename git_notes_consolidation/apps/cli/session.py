@@ -15,7 +15,7 @@ from ...store.git import open_repo, Repo
 from .app import app, Call, examples, option, Usage
 
 # %% auto #0
-__all__ = ['hook', 'context', 'hook_session_start', 'hook_stop', 'serve']
+__all__ = ['hook', 'context', 'serve']
 
 # %% ../../../nbs/19_apps/03_cli/06_session.ipynb #b8e563b0
 def _session(repo: Repo, files: list[str] | None, keywords: list[str] | None) -> SessionContext:
@@ -98,6 +98,8 @@ def context(
 # %% ../../../nbs/19_apps/03_cli/06_session.ipynb #54e891ef
 hook = typer.Typer(no_args_is_help=True,
                    help="Hook entry points: read one JSON object, write one, always exit 0.")
+
+# %% ../../../nbs/19_apps/03_cli/06_session.ipynb #29884a0e
 app.add_typer(hook, name="hook")
 
 

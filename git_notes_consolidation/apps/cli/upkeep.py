@@ -25,7 +25,7 @@ from git_notes_consolidation.apps.cli.app import (
     Usage, why_empty)
 
 # %% auto #0
-__all__ = ['doctor_app', 'config_app', 'demo', 'sync', 'doctor', 'parse_horizon', 'compact_command', 'config', 'pull']
+__all__ = ['demo', 'sync', 'doctor', 'config', 'pull']
 
 # %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #7b42ff64
 def _overturned(v: Any) -> Text:
@@ -155,6 +155,8 @@ def sync(
 
 # %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #584a874a
 doctor_app = typer.Typer(name="doctor", invoke_without_command=True)
+
+# %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #251b02e3
 app.add_typer(doctor_app)
 
 
@@ -286,6 +288,8 @@ def compact_command(
 
 # %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #7ef367b4
 config_app = typer.Typer(name="config", invoke_without_command=True)
+
+# %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #34120fe9
 app.add_typer(config_app)
 
 

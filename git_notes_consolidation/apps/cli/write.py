@@ -33,8 +33,7 @@ from .app import (
     parse_date, plain, read_words, REASON, refuse_options, short, table, Usage)
 
 # %% auto #0
-__all__ = ['WITH_SECRETS', 'review', 'show_written', 'remember', 'forget', 'restore', 'review_list', 'review_accept',
-           'review_reject']
+__all__ = ['review', 'remember', 'forget', 'restore']
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #6f27d50d
 _DID = {"ADD": "Added", "SUPERSEDE": "Added, replacing an older memory", "MERGE": "Merged",
@@ -86,7 +85,7 @@ def _hint(
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #d1692b65
 WITH_SECRETS = flag("--with-secrets", "Store the text even if it seems to contain a secret.")
 
-
+# %% ../../../nbs/19_apps/03_cli/03_write.ipynb #10cd5d6b
 @app.command(epilog=examples(
     "remember \"Orders live in Postgres since May\" --tag db", "remember -f note.md --valid-from 2026-03-01",
     "remember \"The cache lies in S3\" --merge-with mem_x7k2", "remember --update mem_x7k2 --importance 0.9",

@@ -24,8 +24,7 @@ from ...store.events import REFS
 from ...store.git import MEM, NoRepository, open_repo, Repo, RepoError, tips
 
 # %% auto #0
-__all__ = ['COUNTS', 'repositories_under', 'git_dir_of', 'find_repositories', 'Task', 'Outcome', 'describe_result', 'notes_now',
-           'consolidate_one', 'user_cache', 'read_state', 'append_state', 'resume', 'sweep']
+__all__ = ['COUNTS', 'find_repositories', 'Task', 'Outcome', 'resume', 'sweep']
 
 # %% ../../../nbs/19_apps/01_fleet/02_sweep.ipynb #18b6662d
 def repositories_under(
@@ -46,7 +45,7 @@ def git_dir_of(path: Path | str) -> str:
     try: return str(open_repo(top).common_dir)
     except RepoError: return str(top.resolve())
 
-
+# %% ../../../nbs/19_apps/01_fleet/02_sweep.ipynb #d9dd8fad
 def find_repositories(
     paths: Iterable[Path | str] = (),
     under: Iterable[Path | str] = (),  # Trees to search
@@ -95,7 +94,7 @@ COUNTS = {"memories_processed": "memories", "memories_distinct": "… without du
           "review_items": "questions to review", "relations_found": "other relations",
           "memories_expired": "expired (retention_days)"}
 
-
+# %% ../../../nbs/19_apps/01_fleet/02_sweep.ipynb #3e10f83e
 def describe_result(r: ConsolidationResult) -> str:
     "What a run did, in a few words."
     if not r.memories_processed: return "no memories"
@@ -172,7 +171,7 @@ def append_state(file: Path, home: str, o: Outcome) -> None:
     with open(file, "a", encoding="utf-8") as f:
         f.write("\n" + json.dumps({"home": home, **kept}, sort_keys=True))
 
-
+# %% ../../../nbs/19_apps/01_fleet/02_sweep.ipynb #3860d213
 def resume(
     tasks: Iterable[Task],
     file: Path,  # Of the sweep that goes on

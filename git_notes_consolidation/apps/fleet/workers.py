@@ -18,7 +18,7 @@ _S = TypeVar("_S")
 _R = TypeVar("_R")
 
 # %% auto #0
-__all__ = ['same_version', 'PermanentFailure', 'NoCluster', 'one_line', 'Workers', 'scheduler_address', 'cluster']
+__all__ = ['Workers', 'cluster']
 
 # %% ../../../nbs/19_apps/01_fleet/01_workers.ipynb #40645ce2
 def same_version(
@@ -85,7 +85,7 @@ def scheduler_address(
     raise ValueError(f"{text!r} is not the address of a Dask scheduler; write tcp://scheduler:8786, or "
                      "tls://… with Dask's own TLS settings")
 
-
+# %% ../../../nbs/19_apps/01_fleet/01_workers.ipynb #6f6e12d2
 @contextmanager
 def cluster(
     address: str,

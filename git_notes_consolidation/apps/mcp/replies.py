@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.effects import WriteResult
 
 # %% auto #0
-__all__ = ['visible_text', 'without_empty', 'Status', 'status_of', 'Hit', 'hit', 'Version', 'version', 'Source', 'Summary',
-           'summary_of', 'Change', 'change', 'changes_of', 'Question', 'question', 'Stored', 'stored_of']
+__all__ = ['Status', 'version', 'change', 'question']
 
 # %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #1b3d794f
 if not TYPE_CHECKING: llm_redact, recall_rank = map(LazyModule, ("llm.redact", "recall.rank"))
@@ -61,7 +60,7 @@ class Status:
     more_problems: int = 0
     last_run: str | None = None
 
-
+# %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #82c20978
 def status_of(
     s: Mapping[str, Any],  # As `service.status` gives it
 ) -> Status:
@@ -118,7 +117,7 @@ class Version:
     valid_until: str | None = None
     forgotten: bool | None = None
 
-
+# %% ../../../nbs/19_apps/02_mcp/01_replies.ipynb #e7d25124
 def version(v: writing_history.Version) -> Version:
     "A version without its memory."
     return Version(v.id, visible_text(v.memory.summary, 160), v.valid_from.isoformat(),

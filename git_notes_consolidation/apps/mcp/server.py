@@ -27,8 +27,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.similarity import embedder as similarity_embedder
 
 # %% auto #0
-__all__ = ['OFFERS', 'RESOURCES', 'TEMPLATES', 'INSTRUCTIONS', 'ToolSpec', 'arguments', 'describe', 'error_line', 'run_tool',
-           'call_tool', 'read_resource', 'new_server', 'serve']
+__all__ = ['serve']
 
 # %% ../../../nbs/19_apps/02_mcp/03_server.ipynb #dfa8dba8
 if not TYPE_CHECKING:

@@ -33,10 +33,7 @@ if TYPE_CHECKING:
         history as writing_history, review as writing_review, write as writing_write)
 
 # %% auto #0
-__all__ = ['Mode', 'When', 'Id', 'MemoryId', 'Workspace', 'memory_status', 'Consolidated', 'memory_consolidate', 'Recalled',
-           'memory_recall', 'History', 'memory_history', 'memory_get_summary', 'Reviewed', 'memory_review', 'Pair',
-           'Questions', 'memory_questions', 'PairVerdict', 'Judged', 'memory_verdicts', 'memory_store', 'memory_update',
-           'memory_forget', 'memory_restore']
+__all__ = ['When', 'Workspace', 'Pair', 'Judged']
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #7c67471b
 if not TYPE_CHECKING:
@@ -169,8 +166,11 @@ class Recalled:
 
 
 Mode = Literal["reflexive", "standard", "deep", "exhaustive"]
+
+# %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #cb57bf8c
 When = Annotated[str | None, Field(description="A date or an ISO time, such as 2026-01-31.", max_length=40)]
 
+# %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #733cba59
 def memory_recall(
     workspace: Workspace,
     query: Annotated[str, Field(description="A question or words; * lists everything, the newest first.",
@@ -289,7 +289,7 @@ class Pair:
     older: str
     asks: str  # supersedes, duplicate_of, …
 
-
+# %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #be69e5c7
 @dataclass(frozen=True)
 class Questions:
     "Open questions about two memories each, with the memories in full."
@@ -339,7 +339,7 @@ class PairVerdict:
         description="supersede: full when nothing of the older holds any longer, partial when some does.",
     )] = None
 
-
+# %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #7ce1608e
 @dataclass(frozen=True)
 class Judged:
     "What became of the verdicts."
@@ -349,7 +349,7 @@ class Judged:
     run_id: str | None = None
     undo: str | None = None  # The command that takes all of them back
 
-
+# %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #d82fbb53
 _AS = {("supersede", "full"): "replaces", ("supersede", "partial"): "part", ("duplicate", None): "same",
        ("coexist", None): "no"}
 

@@ -23,8 +23,7 @@ from .reading import ARCHIVE, MemoryFile, entries_of
 from .tidy import FilePlan, still_says, Taken
 
 # %% auto #0
-__all__ = ['Changed', 'sha', 'archive_lines', 'apply_tidy', 'archive_of', 'put_back', 'put_among', 'Undone', 'taken_out',
-           'undo_tidy']
+__all__ = []
 
 # %% ../../../nbs/16_writing/10_files/06_archive.ipynb #b554e7ff
 class Changed(Guard):

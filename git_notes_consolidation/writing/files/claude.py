@@ -11,7 +11,7 @@ from ...store.git import open_repo, RepoError
 from .entries import BadFile
 
 # %% auto #0
-__all__ = ['project_slug', 'project_root', 'claude_folder']
+__all__ = []
 
 # %% ../../../nbs/16_writing/10_files/09_claude.ipynb #108f90c4
 _LONGEST = 200  # Characters of a name; what is longer goes on with a hash that we need not know

@@ -11,8 +11,7 @@ from ...core.memory import as_utc
 from ...store.git import RepoError
 
 # %% auto #0
-__all__ = ['LARGEST', 'BadFile', 'FilePlace', 'Entry', 'text_of', 'line_starts', 'front_matter', 'a_time', 'leading_date',
-           'namespace_of']
+__all__ = []
 
 # %% ../../../nbs/16_writing/10_files/01_entries.ipynb #6b8a1f49
 class BadFile(RepoError):

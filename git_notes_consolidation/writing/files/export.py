@@ -19,7 +19,7 @@ from ...session.budget import QUOTED
 from .tidy import Budget, excess
 
 # %% auto #0
-__all__ = ['Held', 'holding', 'as_markdown', 'rows_of_held', 'as_json_lines', 'fitting']
+__all__ = []
 
 # %% ../../../nbs/16_writing/10_files/07_export.ipynb #dfb78ffa
 @dataclass(frozen=True)

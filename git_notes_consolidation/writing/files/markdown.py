@@ -19,8 +19,7 @@ from .entries import (
     a_time, Entry, FilePlace, front_matter, leading_date, line_starts, namespace_of, text_of)
 
 # %% auto #0
-__all__ = ['DATED', 'Block', 'blocks_of', 'item_text', 'titled', 'label_of', 'markdown_entries', 'without', 'joined',
-           'reads_same', 'emptied']
+__all__ = ['without']
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #16721703
 @dataclass(frozen=True)

@@ -26,15 +26,14 @@ from .markdown import label_of
 from .reading import MemoryFile
 
 # %% auto #0
-__all__ = ['words_of', 'Imported', 'imported_entries', 'versions', 'find_news', 'Shared', 'shared_titles', 'Import',
-           'new_entries', 'import_files']
+__all__ = ['words_of', 'versions']
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #afe7f081
 def words_of(e: Entry) -> str:
     "A name for what an entry says, and under which headings."
     return digest("entry", e.title, e.body, [*e.place.headings])
 
-
+# %% ../../../nbs/16_writing/10_files/08_notes.ipynb #372b158c
 class Imported(NamedTuple):
     "An entry that is in the notes."
     id: str  # Of its memory

@@ -18,8 +18,7 @@ from .entries import (
 from .markdown import DATED, markdown_entries, titled
 
 # %% auto #0
-__all__ = ['JSON_LINES', 'ARCHIVE', 'file_entry', 'record_entry', 'piece_entries', 'json_entries', 'entries_of', 'real_path',
-           'memory_files', 'blame_times', 'MemoryFile', 'direction', 'read_memory_file', 'unread']
+__all__ = ['entries_of', 'memory_files', 'direction', 'read_memory_file']
 
 # %% ../../../nbs/16_writing/10_files/04_reading.ipynb #b7587ae6
 _HOSTS = frozenset(("memory", "claude", "claude.local", "agents", "gemini", "copilot-instructions"))
@@ -190,7 +189,7 @@ def real_path(
     if not stat.S_ISREG(real.stat().st_mode): raise BadFile(f"{path} is not a file; name a file or a folder")
     return real
 
-
+# %% ../../../nbs/16_writing/10_files/04_reading.ipynb #89be6c55
 def memory_files(
     path: Path | str,  # A file, or a folder
 ) -> tuple[Path, ...]:  # In order of name, each file once
@@ -238,7 +237,7 @@ class MemoryFile:
         "An entry's place from old to new, as far as that is known."
         return len(self.entries) - n if self.forward is False else n
 
-
+# %% ../../../nbs/16_writing/10_files/04_reading.ipynb #3a19ab35
 def _dated(e: Entry, lines: Sequence[datetime | None], modified: datetime) -> Entry:
     if e.time and e.time <= modified: return e
     first, last = e.place.lines

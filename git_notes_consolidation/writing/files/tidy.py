@@ -26,9 +26,7 @@ from .markdown import emptied, joined, reads_same, without
 from .reading import MemoryFile, entries_of
 
 # %% auto #0
-__all__ = ['LIKELY', 'Read', 'read_entries', 'order_known', 'doubt', 'links_to', 'Taken', 'Doubt', 'relate_entries', 'Budget',
-           'size_of', 'excess', 'by_worth', 'places_of', 'with_emptied', 'fit_to_budget', 'FilePlan', 'still_says',
-           'taken_by_line', 'plan_tidy', 'diff_of']
+__all__ = ['read_entries', 'doubt', 'Taken', 'Budget', 'size_of', 'by_worth', 'plan_tidy']
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #a1154e8e
 @dataclass(frozen=True)
@@ -38,7 +36,7 @@ class Read:
     entry: Entry
     memory: Memory
 
-
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #28eee3fa
 def read_entries(
     files: Sequence[MemoryFile],
     default: str = "learnings",  # Namespace of what names none
@@ -64,7 +62,7 @@ def order_known(older: Read, newer: Read) -> bool:
     if a.time != b.time: return True
     return older.file is newer.file and older.file.forward is not None
 
-
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #0a12c218
 def _letters(e: Entry) -> str: return " ".join(e.text.split()).removesuffix(".")
 
 
@@ -102,7 +100,7 @@ class Taken:
     words: str = ""  # Quoted from what replaced it
     score: float | None = None  # Of its retention, for a budget
 
-
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #dfcff0d6
 @dataclass(frozen=True)
 class Doubt:
     "Two entries that a person should look at."
@@ -205,7 +203,7 @@ def size_of(raw: bytes) -> dict[str, int]:
     return {"lines": len(line_starts(raw)) - 1, "bytes": len(raw),
             "tokens": estimate_tokens(raw.decode("utf-8", "replace"))}
 
-
+# %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #c5862bfb
 def excess(
     budget: Budget,
     raw: bytes,
