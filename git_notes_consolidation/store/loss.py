@@ -4,7 +4,7 @@
 
 # %% ../../nbs/08_store/22_loss.ipynb #a39478f0
 from __future__ import annotations
-import re, uuid
+import re
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -15,11 +15,11 @@ from .audit import Report, audit
 from .damage import NoteChange, Finding, Recoverable, counted_noun, note_history
 from .events import REFS, decode, every_tip, shared_tips
 from .git import (
-    KEPT, MEM, Repo, commit_stream, git, move_refs, note_paths, read_blobs)
+    KEPT, MEM, Repo, git, move_refs, note_paths, read_blobs)
 from .reader import parse_note, pieces
 from .sync import _lines, news
 from .writer import (
-    _marked, note_changes, notes_on, piece_changes, publish_commits, retry_races)
+    new_commits, note_changes, notes_on, piece_changes, publish_commits, retry_races)
 
 # %% auto #0
 __all__ = ['keep']
@@ -178,16 +178,14 @@ def bring_back(
     new: dict[str, dict[str, list[bytes]]] = defaultdict(dict)
     for x in found: new[x.ref].setdefault(x.object, []).extend(x.parts)
     def attempt() -> None:
-        here, tmp, stream = shared_tips(repo), f"refs/gnc/tmp/{uuid.uuid4().hex}", []
-        for mark, (ref, notes) in enumerate(new.items(), 1):
+        here, parts = shared_tips(repo), {}
+        for ref, notes in new.items():
             tip = here.get(ref, "")
             there = notes_on(repo, {tip: [*notes]})[tip] if tip else {}
             changes = (piece_changes(there, notes) if ref.startswith(MEM)
                        else note_changes(repo, tip, there, notes))
-            stream.append(commit_stream(f"{tmp}/{mark}", now, "gnc: what was lost", changes, tip, mark))
-        made = _marked(repo, stream, len(stream)) if stream else []
-        try: publish_commits(repo, here, {_store(ref): c for ref, c in zip(new, made)})
-        finally: move_refs(repo, [f"delete {tmp}/{n} {c}" for n, c in enumerate(made, 1)], final=True)
+            parts[_store(ref)] = now, "gnc: what was lost", changes, tip
+        with new_commits(repo, parts) as made: publish_commits(repo, here, made)
     retry_races(attempt)
 
 

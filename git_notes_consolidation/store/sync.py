@@ -4,9 +4,9 @@
 
 # %% ../../nbs/08_store/14_sync.ipynb #63e353c3
 from __future__ import annotations
-import json, random, re, time, uuid
+import json, random, re, time
 from collections import defaultdict
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from typing import Any
@@ -14,11 +14,11 @@ from ..core.memory import digest
 from ..observability.tracing import span
 from ..observability.metrics import count_outcomes
 from .git import (
-    commit_stream, git, MEM, move_refs, note_paths, RaceLost, read_blobs, Repo, RepoError)
+    git, MEM, move_refs, note_paths, RaceLost, read_blobs, Repo, RepoError)
 from .reader import pieces, Problem
 from .events import decode, ref_of, REFS, shared_tips
 from .writer import (
-    _marked, note_changes, notes_on, piece_changes, publish_commits, retry_races)
+    new_commits, note_changes, notes_on, piece_changes, publish_commits, retry_races)
 from .locks import hold, replace_file
 from .remote import fetch, find_remote, push, Remote
 
@@ -70,25 +70,26 @@ def news(
 _LATEST = 2**32 - 1  # Seconds; a date that somebody made up need not stop us
 
 
+def time_of(repo: Repo, *commits: str) -> datetime:
+    "When the latest of some commits was made."
+    rows = git(repo.path, "rev-list", "--no-walk", "--timestamp", *commits).splitlines()
+    return datetime.fromtimestamp(min(max(int(row.split()[0]) for row in rows), _LATEST), timezone.utc)
+
+
 def merge_commit(
     repo: Repo,
-    ref: str,  # A temporary one
     one: str,
     other: str,
-    mark: int,  # To ask fast-import for the commit by
     store: str = "runs",
     over: bool = False,  # The one stands for the other's history too, which is left behind
-) -> bytes:  # For fast-import
+) -> tuple[datetime, str, list[bytes], str]:  # For `new_commits`
     "A commit that holds all that stands in either."
     base, top = (one, other) if over else sorted((one, other))
-    dates = [int(row.split()[0]) for row in git(repo.path, "rev-list", "--no-walk", "--timestamp", base,
-                                                top).splitlines()]
-    when = datetime.fromtimestamp(min(max(dates), _LATEST), timezone.utc)
     new = {obj: [*lines] for obj, lines in news(repo, base, top, store).items()}
     there = notes_on(repo, {base: [*new]})[base] if base else {}
     changes = note_changes(repo, base, there, new) if store in REFS else piece_changes(there, new)
-    return commit_stream(ref, when, "gnc: merge",
-                         [*([] if over else [b"merge %s\n" % top.encode()]), *changes], base, mark)
+    parent = [] if over else [b"merge %s\n" % top.encode()]
+    return time_of(repo, base, top), "gnc: merge", [*parent, *changes], base
 
 # %% ../../nbs/08_store/14_sync.ipynb #b204ac1b
 def check_commits(repo: Repo, theirs: Mapping[str, str]) -> None:
@@ -120,15 +121,6 @@ def stands_for_ours(repo: Repo, mine: str, tip: str) -> bool:
     named = set(re.findall(rf"^{STANDS_FOR}([0-9a-f]{{40,64}})$", said, re.M))
     return bool(named) and not named.isdisjoint(git(repo.path, "rev-list", mine).decode().split())
 
-# %% ../../nbs/08_store/14_sync.ipynb #8f8ae14c
-def _unite(repo: Repo, both: Mapping[str, tuple[str, str]],
-           over: Collection[str] = ()) -> tuple[dict[str, str], str]:
-    "Merge commits on temporary refs, made in one stream: their ids, and where the refs are."
-    tmp = f"refs/gnc/tmp/{uuid.uuid4().hex}"
-    stream = [merge_commit(repo, f"{tmp}/{s}", *both[s], mark, s, s in over)
-              for mark, s in enumerate(both, 1)]
-    return dict(zip(both, _marked(repo, stream, len(both)) if both else [])), tmp
-
 # %% ../../nbs/08_store/14_sync.ipynb #4b4b53b9
 def merge_refs(
     repo: Repo,
@@ -139,7 +131,7 @@ def merge_refs(
     check_commits(repo, theirs)
     came: dict[str, dict[str, dict[bytes, int]]] = {}
     def attempt() -> None:
-        ours, new, both, over = shared_tips(repo), {}, {}, dict[str, str]()
+        ours, new, both, over = shared_tips(repo), {}, dict[str, tuple[str, str]](), dict[str, str]()
         for store, tip in theirs.items():
             mine = ours.get(ref_of(store), "")
             ahead, behind = _apart(repo, mine, tip)
@@ -151,10 +143,8 @@ def merge_refs(
         if over:
             move_refs(repo, [f"update {HISTORY}joined-{digest('r', dict(theirs))[2:10]}/{store} {mine}"
                              for store, mine in over.items()])
-        made, tmp = _unite(repo, both, over)
-        try: publish_commits(repo, ours, new | made)
-        finally:
-            if made: move_refs(repo, [f"delete {tmp}/{s} {c}" for s, c in made.items()], final=True)
+        parts = {s: merge_commit(repo, *two, s, s in over) for s, two in both.items()}
+        with new_commits(repo, parts) as made: publish_commits(repo, ours, new | made)
     retry_races(attempt, patience)
     return came
 

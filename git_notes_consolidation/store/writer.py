@@ -6,7 +6,8 @@
 from __future__ import annotations
 import random, time, uuid
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
 from typing import TypeVar
 from ..core.memory import Memory
@@ -137,41 +138,48 @@ def memory_changes(
     return piece_changes(there, on)
 
 # %% ../../nbs/08_store/04_writer.ipynb #c80c5775
-def _marked(repo: Repo, stream: Iterable[bytes], n: int) -> list[str]:
-    "Let fast-import read a stream; the commits of its first n marks."
-    ask = b"".join(b"get-mark :%d\n" % i for i in range(1, n + 1))
-    ids = git(repo.path, "fast-import", "--quiet", "--depth=0", input=b"".join(stream) + ask).decode().split()
-    if [len(i) for i in ids] != [len(repo.zero)] * n: raise RepoError(broken_off("fast-import"))
-    return ids
+_Commit = tuple[datetime, str, Iterable[bytes], str]  # Time, message, changes, and the commit below, if any
+
+@contextmanager
+def new_commits(
+    repo: Repo,
+    parts: Mapping[str, _Commit],  # Each with a name
+) -> Iterator[dict[str, str]]:  # By name
+    "Commits that only temporary refs hold, for the length of the block."
+    tmp = f"refs/gnc/tmp/{uuid.uuid4().hex}"
+    stream = [commit_stream(f"{tmp}/{name}", *part, mark) for mark, (name, part) in enumerate(parts.items(), 1)]
+    ask = [b"get-mark :%d\n" % mark for mark in range(1, len(parts) + 1)]
+    ids = (git(repo.path, "fast-import", "--quiet", "--depth=0", input=b"".join(stream + ask)).decode().split()
+           if parts else [])
+    if [len(i) for i in ids] != [len(repo.zero)] * len(parts): raise RepoError(broken_off("fast-import"))
+    made = dict(zip(parts, ids))
+    try: yield made
+    finally:
+        if made: move_refs(repo, [f"delete {tmp}/{name} {c}" for name, c in made.items()], final=True)
 
 
-def _import(repo: Repo, before: Events, todo: Sequence[Append], now: datetime,
-            memories: Sequence[Memory] = (),
-            old: Mapping[str, str] = {}) -> tuple[dict[str, str], str]:
-    "Commits for the touched stores and namespaces on temporary refs: their ids, and where the refs are."
-    tmp, seq = f"refs/gnc/tmp/{uuid.uuid4().hex}", before.seq + 1
+def _commits(repo: Repo, before: Events, todo: Sequence[Append], now: datetime, memories: Sequence[Memory] = (),
+             old: Mapping[str, str] = {}) -> dict[str, _Commit]:
+    "A commit for each touched store and namespace."
     lines: dict[str, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
-    for a in todo: lines[a.store][a.object].append(_line(stamp(a, seq)).encode())
+    for a in todo: lines[a.store][a.object].append(_line(stamp(a, before.seq + 1)).encode())
     theirs: dict[str, list[Memory]] = defaultdict(list)
     for m in memories: theirs[MEM + m.namespace].append(m)
     places = ([(before.tips.get(REFS[s], ""), lines[s]) for s in lines]
               + [(old.get(ref, ""), [m.commit_sha for m in ms]) for ref, ms in theirs.items()])
     there = notes_on(repo, {tip: [*objects] for tip, objects in places if tip}) | {"": {}}
-    stream, stores = [], [s for s in REFS if s in lines]
-    for mark, store in enumerate(stores, 1):
+    out = dict[str, _Commit]()
+    for store in (s for s in REFS if s in lines):
         tip, n = before.tips.get(REFS[store], ""), sum(map(len, lines[store].values()))
         count(f"store.{_SPANS[store]}_writes", n)
-        for a in todo:
-            if a.store == store == "edges": count("store.edges_by_type", type=str(a.record.get("type")))
         with span(f"store.{_SPANS[store]}.write", count=n):
-            stream.append(commit_stream(f"{tmp}/{store}", now, f"gnc: {n} records",
-                                        note_changes(repo, tip, there[tip], lines[store]), tip, mark))
+            out[store] = now, f"gnc: {n} records", note_changes(repo, tip, there[tip], lines[store]), tip
+    for a in todo:
+        if a.store == "edges": count("store.edges_by_type", type=str(a.record.get("type")))
     for ref, mine in sorted(theirs.items()):
         tip = old.get(ref, "")
-        stores.append(ref)
-        stream.append(commit_stream(f"{tmp}/{ref}", now, "Notes added by 'gnc remember'",
-                                    memory_changes(there[tip], mine), tip, len(stores)))
-    return dict(zip(stores, _marked(repo, stream, len(stores)))), tmp
+        out[ref] = now, "Notes added by 'gnc remember'", memory_changes(there[tip], mine), tip
+    return out
 
 # %% ../../nbs/08_store/04_writer.ipynb #6a8dca36
 def publish_commits(
@@ -200,9 +208,8 @@ def write(
 ) -> dict[str, str]:  # The refs that moved, and where to
     """Write records, and memories; all of them, or none that counts. `RaceLost` if a ref is no longer where
     it was seen."""
-    new, tmp = _import(repo, before, todo, now, memories, plugins)
-    try: publish_commits(repo, {**plugins, **before.tips}, new, alone)
-    finally: move_refs(repo, [f"delete {tmp}/{s} {c}" for s, c in new.items()], final=True)
+    with new_commits(repo, _commits(repo, before, todo, now, memories, plugins)) as new:
+        publish_commits(repo, {**plugins, **before.tips}, new, alone)
     return {REFS.get(s, s): c for s, c in new.items()}
 
 # %% ../../nbs/08_store/04_writer.ipynb #23748a52

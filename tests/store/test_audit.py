@@ -153,7 +153,7 @@ def line(text): return lambda rows: [*rows, (rows[0][0], text if isinstance(text
 RUN = '- {"at": "2026-11-01", "id": "x", "kind": "run", %s"seq": 9}'
 UNDO = RUN.replace('"run"', '"undo"')
 LINES = [
-    *((line(x), "no record is left out") for x in ("- {oops", "- " + "[" * 90_000, b'- {"id": "\xff"}', '- {"seq": 1}', RUN % '"n": "\\ud83d", ', RUN % '"n": NaN, ')),
+    *((line(x), "no record is left out") for x in ("- {oops", "- " + "[" * 90_000, b'- {"id": "\xff"}', RUN % '"n": "\\ud83d", ', RUN % '"n": NaN, ')),
     (lambda rows: [*rows, (rows[0][0], rows[0][1].replace(b'"at": "2026', b'"at": "2025'))], "than its namesake"),
     *((line(x), "no sound record") for x in ('- {"id": "x", "kind": "run", "seq": 9}', (RUN % "").replace("2026-11-01", "soon"), UNDO % "")),
     *((line((UNDO % "")[:-1] + f', "targets": ["{x}"]}}'), "no such run came before it") for x in "xy")]
