@@ -31,8 +31,7 @@ def run_changes(v: View, run_id: str) -> dict[str, list[dict[str, Any]]]:
     """A run's records by what they are: tier moves, edges and summaries made and ended, review items,
     memories written, fields set, operations."""
     names = {"tier": "tiers", "edge": "edges", "summary": "summaries", "review": "reviews",
-             "wrote": "written", "set": "fields", "op": "operations",
-             "prune": "pruned"}
+             "wrote": "written", "set": "fields", "op": "operations"}
     out: dict[str, list[dict[str, Any]]] = {k: []
                                             for k in (*names.values(), "edges_ended", "summaries_ended",
                                                       "reviews_ended")}

@@ -456,7 +456,7 @@ class RecallService(_Tables):
     def said_again(self, ids: Iterable[str]) -> dict[str, list[str]]:
         "What was not stored because these memories say it: when, why, and in which words if in others."
         sql = """SELECT target_memory_id, substr(created_at, 1, 10) || ': ' || reasoning FROM operations
-            WHERE classification = 'DUPLICATE' AND source_memory_ids = '[]' AND NOT undone AND NOT pruned
+            WHERE classification = 'DUPLICATE' AND source_memory_ids = '[]' AND NOT undone
                 AND reasoning IS NOT NULL
                 AND target_memory_id IN (SELECT value FROM json_each(?)) ORDER BY created_at, id"""
         out: dict[str, list[str]] = {}

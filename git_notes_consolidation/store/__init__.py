@@ -11,7 +11,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "cache": "open_index embed_cached",
     "tables": "refresh patch search_text",
     "accesses": "note_accesses flush",
-    "oplog": "Operation operations_of prune_log",
+    "oplog": "Operation operations_of",
     "versions": "versions_of holds_since",
     "changes": "last_run memories_since",
     "sync": "SyncResult",

@@ -19,7 +19,7 @@ from .git import Repo, RepoError
 __all__ = ['open_index', 'embed_cached', 'remember']
 
 # %% ../../nbs/08_store/07_cache.ipynb #e002229f
-SCHEMA = 9  # A cache of another schema is thrown away and built anew
+SCHEMA = 10  # A cache of another schema is thrown away and built anew
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE vectors (block INTEGER PRIMARY KEY, embedder TEXT NOT NULL, ids TEXT NOT NULL, vectors BLOB NOT \
@@ -56,7 +56,7 @@ CREATE TABLE operations (id TEXT PRIMARY KEY, operation_type TEXT NOT NULL, sour
 target_memory_id TEXT, classification TEXT,
     confidence REAL, reasoning TEXT, before_state TEXT, after_state TEXT, created_at TEXT NOT NULL, \
 session_id TEXT, run_id TEXT,
-    undone INTEGER, pruned INTEGER);
+    undone INTEGER);
 CREATE INDEX operations_target ON operations (target_memory_id);
 CREATE VIEW supersessions AS SELECT source_id AS superseder, target_id AS superseded, kind, weight, span \
 FROM mem_edges WHERE edge_type = 'supersedes';
@@ -65,7 +65,7 @@ edge_type AS relationship_type,
     weight AS strength, created_at FROM mem_edges WHERE edge_type <> 'consolidates';
 CREATE VIEW consolidation_log AS SELECT id, operation_type, source_memory_ids, target_memory_id, \
 classification, confidence, reasoning, before_state,
-    after_state, created_at, session_id, run_id, undone FROM operations WHERE NOT pruned;
+    after_state, created_at, session_id, run_id, undone FROM operations;
 CREATE VIEW memory_versions AS SELECT id, namespace, summary, content, tags, tier, importance, timestamp AS \
 recorded_at, holds_from AS created_at,
     holds_until AS valid_until, superseded_by, superseded_kind, merged_into, supersession_chain_id, \

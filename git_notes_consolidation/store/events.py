@@ -225,11 +225,6 @@ def op_append(obj: str, operation: Mapping[str, Any], run: str) -> Append:
     return Append("meta", obj, dict(operation)
                   | {"kind": "op", "subject": digest("op", run, _plain(dict(operation))), "run": run})
 
-# %% ../../nbs/08_store/03_events.ipynb #39c6586e
-def prune_append(obj: str, what: str, before: datetime, run: str) -> Append:
-    "What is older is no longer shown (`what`: log); it stays where it is."
-    return Append("meta", obj, {"kind": "prune", "subject": what, "before": before.isoformat(), "run": run})
-
 # %% ../../nbs/08_store/03_events.ipynb #6da822d3
 def access_append(m: Memory, clone: str, count: int, at: datetime) -> Append:
     "How often this clone has retrieved a memory so far; belongs to no run."

@@ -11,14 +11,11 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from ..core.memory import as_utc, digest, UTC
 from ..core.models import EdgeType, MemoryEdge
-from .git import Repo
-from .events import Append, Events, prune_append, read_events
-from .writer import append
-from .locks import run_lock
-from .state import fold, forgotten, record_value, run_records, State
+from .events import Events
+from .state import forgotten, record_value, run_records, State
 
 # %% auto #0
-__all__ = ['Operation', 'operations_of', 'prune_log']
+__all__ = ['Operation', 'operations_of']
 
 # %% ../../nbs/08_store/10_oplog.ipynb #0bbbeaec
 class Operation(NamedTuple):
@@ -35,8 +32,7 @@ class Operation(NamedTuple):
     created_at: str  # ISO 8601, UTC
     session_id: str | None
     run_id: str
-    undone: bool
-    pruned: bool
+    undone: bool = False
 
     def row(self) -> tuple[object, ...]:
         "For the table: lists and states as JSON."
@@ -52,7 +48,7 @@ def _logged(r: Mapping[str, Any], gone: Container[str] = ()) -> Operation:
                      r.get("classification"),
                      float(sure) if sure is not None and 0 <= sure <= 1 else None, why or None,
                      r.get("before", {}), r.get("after", {}),
-                     as_utc(r["at"]).isoformat(), r.get("session"), r["run"], False, False)
+                     as_utc(r["at"]).isoformat(), r.get("session"), r["run"])
 
 # %% ../../nbs/08_store/10_oplog.ipynb #c5c1a93e
 _DOES = {EdgeType.SUPERSEDES: ("SUPERSEDE", "SUPERSEDE"), EdgeType.DUPLICATE_OF: ("NOOP", "DUPLICATE"),
@@ -91,12 +87,11 @@ def _by_edge(r: Mapping[str, Any], e: MemoryEdge, at: str, before: Mapping[str, 
     if not r.get("live", True):
         return Operation(digest("op", r["run"], r["subject"], "ended"), "RESTORE", (holds,), done_to, None,
                          None, why or None, before, after, at, None,
-                         r["run"], False, False)
+                         r["run"])
     quoted = f"“{e.span}”" if e.span and not silent else ""
     return Operation(digest("op", r["run"], r["subject"]), _DOES[e.edge_type][0], (done_to,), holds,
                      _DOES[e.edge_type][1], e.weight,
-                     ": ".join(filter(None, (why, quoted))) or None, before, after, at, None, r["run"], False,
-                     False)
+                     ": ".join(filter(None, (why, quoted))) or None, before, after, at, None, r["run"])
 
 # %% ../../nbs/08_store/10_oplog.ipynb #e6620d58
 def _records(events: Events) -> list[tuple[dict[str, Any], Any]]:
@@ -142,50 +137,10 @@ def operations_of(
     when: Mapping[str, datetime] = {},  # Memory id to its event time, for the dates in before and after
     # What held before these events, where they are not all that there are
     live_before: Iterable[MemoryEdge] = (),
-) -> list[Operation]:  # Oldest first; also what was undone or pruned
+) -> list[Operation]:  # Oldest first; also what was undone
     "Everything that was done to memories."
     out: dict[str, Operation] = {}
     for op in _lines(_records(events), state, when, live_before):
-        op = op._replace(undone=op.run_id in state.undone,
-                         pruned=_before(op.created_at, state.pruned.get("log")))
+        op = op._replace(undone=op.run_id in state.undone)
         out[op.id] = max(op, out[op.id], key=repr) if op.id in out else op
     return [*out.values()]
-
-
-def _before(at: str, since: datetime | None) -> bool:
-    return since is not None and bool(at) and as_utc(at) < since
-
-# %% ../../nbs/08_store/10_oplog.ipynb #96e077bf
-class Pruned(NamedTuple):
-    "What a request to show less of the log came to."
-    run_id: str  # Empty where nothing was written
-    hidden: int  # Lines that were shown and are no longer
-    shown: int  # … and the other way round
-
-
-def _pruning(events: Events, before: datetime) -> Pruned:
-    ops = operations_of(events, fold(events))
-    was, new = {op.id for op in ops if op.pruned}, {op.id for op in ops if _before(op.created_at, before)}
-    name = digest("run", "prune", dict(events.tips), before.isoformat())
-    return Pruned(name if was != new else "", len(new - was), len(was - new))
-
-# %% ../../nbs/08_store/10_oplog.ipynb #516d0f7b
-def prune_log(
-    repo: Repo,
-    before: datetime,  # Older lines are left out
-    now: datetime,
-    dry_run: bool = False,  # Only count them
-) -> Pruned:
-    "Show the log from a time on; where that changes nothing, nothing is written."
-    if dry_run: return _pruning(read_events(repo), before)._replace(run_id="")
-    found = [Pruned("", 0, 0)]
-    def make(events: Events) -> list[Append]:
-        found[0] = p = _pruning(events, before)
-        if not p.run_id: return []
-        where = next(obj for s, obj, _ in sorted(events.records, key=lambda x: (x[2]["seq"], x[2]["id"]),
-                                                 reverse=True) if s == "runs")
-        log = {"kind": "run", "id": p.run_id, "at": now.isoformat(),
-               "counts": {"operations_hidden": p.hidden, "operations_shown": p.shown}}
-        return [prune_append(where, "log", before, p.run_id), Append("runs", where, log)]
-    with run_lock(repo): append(repo, make, now)
-    return found[0]

@@ -102,17 +102,10 @@ def _op_record(r: Mapping[str, Any]) -> Mapping[str, Any] | None:
     except _ODD: return None
     return r if known and states and lists and isinstance(r.get("confidence", 1.0), (int, float)) else None
 
-# %% ../../nbs/08_store/06_state.ipynb #137debfc
-def _prune_record(r: Mapping[str, Any]) -> datetime | None:
-    try: return as_utc(r["before"])
-    except _ODD: return None
-
 # %% ../../nbs/08_store/06_state.ipynb #64bc0871
-_KINDS: dict[str, Callable[[Mapping[str, Any]], Any]] = {"tier": _tier_record, "edge": _edge_record,
-    "summary": _summary_record, "review": _review_record,
-                                                             "wrote": lambda r: r["subject"],
-                                                             "set": _set_record, "op": _op_record,
-                                                             "prune": _prune_record}
+_KINDS: dict[str, Callable[[Mapping[str, Any]], Any]] = {
+    "tier": _tier_record, "edge": _edge_record, "summary": _summary_record, "review": _review_record,
+    "wrote": lambda r: r["subject"], "set": _set_record, "op": _op_record}
 
 # %% ../../nbs/08_store/06_state.ipynb #1998525b
 def record_value(r: Mapping[str, Any]) -> Any:
@@ -153,8 +146,6 @@ class State:
     operations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # Subject of a question that somebody decided, to the record that says how
     answers: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
-    # What is shown only from a time on ("log"), to that time
-    pruned: Mapping[str, datetime] = field(default_factory=dict)
 
     @cached_property
     def verdicts(self) -> Mapping[str, bool]:
@@ -238,8 +229,7 @@ def fold(events: Events) -> State:
                  frozenset(taken[1] - made), frozenset(x for x in replaced if x[0] in taken[1] - made),
                  live["op"],
                  {s: r for s, r in said.items() if not r["holds"]}
-                 | {s: r for (k, s), (r, _) in best.items() if k == "review" and _decided(r)},
-                 live["prune"])
+                 | {s: r for (k, s), (r, _) in best.items() if k == "review" and _decided(r)})
 
 
 _MADE = ("edge", "summary", "wrote")  # What a person rejects by an undo

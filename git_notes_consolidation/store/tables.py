@@ -122,7 +122,7 @@ def _fts_rows(
         yield -n, spaced(m.summary), spaced(m.content), ""
 
 # %% ../../nbs/08_store/08_tables.ipynb #e7c1d62b
-_COLUMNS = {"memories": 38, "mem_summaries": 18, "mem_edges": 12, "consolidation_runs": 7, "operations": 14}
+_COLUMNS = {"memories": 38, "mem_summaries": 18, "mem_edges": 12, "consolidation_runs": 7, "operations": 13}
 
 def _insert(conn: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]],
             how: str = "INSERT") -> None:
