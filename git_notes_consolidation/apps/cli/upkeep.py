@@ -163,8 +163,8 @@ app.add_typer(doctor_app)
                                      "doctor --quick: a liveness probe", "doctor --nagios"))
 def doctor(
     ctx: typer.Context,
-    online: bool = flag("--online", "Also ask the language model a short question, and look whether the "
-                                    "trace collector listens. Without this nothing is sent."),
+    online: bool = flag("--online", "Also ask the language model a short question. Without this nothing is "
+                                    "sent."),
     quick: bool = flag("--quick", "Count the notes without reading them."),
     nagios: bool = flag("--nagios", "Print one line and use a Nagios plugin's exit codes: 0 healthy, 1 "
                                     "degraded, 2 unhealthy, 3 unknown."),
@@ -173,24 +173,24 @@ def doctor(
 ) -> None:
     "Find problems and say how to fix them. Changes nothing; exit code 1 if something is broken."
     if ctx.invoked_subcommand is not None: return
-    from git_notes_consolidation.health import monitor
+    from git_notes_consolidation.health import doctor as health_doctor
     call: Call = ctx.obj
     if strict: return _audit(call)
-    try: h = monitor.health(open_repo(call.repo), call.settings(), os.environ, call.clock(), online, quick)
+    try: h = health_doctor.health(open_repo(call.repo), call.settings(), os.environ, call.clock(), online, quick)
     except Exception as e:
         if not nagios: raise
-        print(monitor.unknown_line(e)); raise typer.Exit(3) from None
-    if nagios and not call.as_json: print(monitor.nagios_line(h, quick))
-    else: call.show(monitor.document(h), *_finding_lines(h, call.verbose), rows=map(asdict, h.findings))
-    raise typer.Exit(monitor.exit_code(h.status, nagios))
+        print(health_doctor.unknown_line(e)); raise typer.Exit(3) from None
+    if nagios and not call.as_json: print(health_doctor.nagios_line(h, quick))
+    else: call.show(health_doctor.document(h), *_finding_lines(h, call.verbose), rows=map(asdict, h.findings))
+    raise typer.Exit(health_doctor.exit_code(h.status, nagios))
 
 
 def _finding_lines(h: Any, verbose: bool) -> Lines:
     "Each finding with its remedy, the worst first."
-    from git_notes_consolidation.health import doctor as health_doctor, monitor
+    from git_notes_consolidation.health import doctor as health_doctor
     found = health_doctor.worst_first(h.findings)
     lines: Lines = []
-    for f in (found if verbose else monitor.collapse(found)):
+    for f in (found if verbose else health_doctor.collapse(found)):
         place = f.where.partition(",")[0].split()  # Most remedies name the ref and the object
         named = f.level == "ok" or all(x in f.remedy for x in place)
         row = Table.grid(padding=(0, 2, 0, 0))
