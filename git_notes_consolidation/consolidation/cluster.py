@@ -13,7 +13,7 @@ from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..core.reports import ConsolidationPhase, Failed
 from ..core.processes import parallel_map, process_count
-from ..observability.metrics import record
+from ..observability.telemetry import record
 from ..observability.tracing import detail_span, span
 from ..text.names import names_of, references
 from ..text.topics import content_stems, topic_of

@@ -13,7 +13,7 @@ from typing import Any
 from ..core.loading import Settings
 from ..core.memory import Memory, as_utc, repeat_key
 from ..core.models import EdgeType, MemoryEdge, MemorySummary
-from ..observability.logs import LOG
+from ..observability.tracing import LOG
 from ..store import cache as store_cache, tables as store_tables
 from ..store.accesses import with_unflushed
 from ..store.changes import Additions, additions_since, records_since, sealed

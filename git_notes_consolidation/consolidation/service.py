@@ -17,9 +17,8 @@ from ..core.models import EdgeType, MemoryTier
 from ..core.reports import ConsolidationPhase, ConsolidationResult
 from ..core.loading import load_settings, project_file, Settings
 from ..core.settings import PROGRAMS, SubconsciousnessConfig
-from ..observability.logs import LOG, log_event
-from ..observability.tracing import span
-from ..observability.metrics import count, gauge, record as measure
+from ..observability.tracing import LOG, log_event, span
+from ..observability.telemetry import count, gauge, record as measure
 from ..similarity.embedder import Embedder
 from ..similarity.endpoint import get_embedder
 from ..similarity.lexical import LexicalEmbedder

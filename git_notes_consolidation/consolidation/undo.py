@@ -11,8 +11,8 @@ from datetime import datetime
 from typing import Any
 from ..core.memory import digest
 from ..core.models import EdgeType, MemoryEdge, MemoryTier
-from ..observability.tracing import current_span, traced
-from ..observability.metrics import count
+from ..observability.tracing import span
+from ..observability.telemetry import count
 from ..store.git import RepoError
 from ..store.reader import resolve
 from ..store.events import Append, edge_append, Events, review_append, tier_append
@@ -96,7 +96,6 @@ def _append(service: ConsolidationService, make: Callable[[View], list[Append]],
     return made
 
 
-@traced("consolidation.undo")
 def undo(
     service: ConsolidationService,
     name: str,  # A run, or the beginning of its name; an undo is a run too
@@ -110,8 +109,9 @@ def undo(
         where = next(obj for s, obj, r in v.events.records if s == "runs" and r["id"] == targets[0])
         return [Append("runs", where, {"kind": "undo", "id": digest("undo", targets, v.bases, at.isoformat()),
                                        "targets": targets, "at": at.isoformat()})]
-    done = _append(service, make, at)[0].record
-    current_span().set(run=done["id"], runs_taken_back=len(done["targets"]))
+    with span("consolidation.undo") as s:
+        done = _append(service, make, at)[0].record
+        s.set(run=done["id"], runs_taken_back=len(done["targets"]))
     count("consolidation.undos")
     return done["id"], *done["targets"]
 

@@ -16,9 +16,8 @@ from typing import Any
 from ..core.models import Judgment
 from ..core.extras import need
 from ..core.settings import SubconsciousnessConfig
-from ..observability.logs import content, log_event
-from ..observability.tracing import span
-from ..observability.metrics import count, record as measure
+from ..observability.tracing import content, log_event, span
+from ..observability.telemetry import count, record as measure
 from .providers import pace, Provider, providers
 from .budget import (
     Bound, BudgetExceeded, input_bound, Ledger, price, Tables, Ticket)

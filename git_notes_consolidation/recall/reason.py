@@ -15,12 +15,11 @@ from .answer import Said, answer_request, contradictions, untold
 from .evidence import (
     Evidence, aloud, apart, calls_off, day_of, duration, evidence, told_of, unreal)
 from .search import MemoryResult, RetrievalMode
-from ..observability.logs import content
+from ..observability.tracing import content, span
 from ..core.memory import Memory
 from ..llm.summary_prompts import support_request
 from ..core.models import json_values, TemporalReference
-from ..observability.metrics import count as count_up, record
-from ..observability.tracing import span
+from ..observability.telemetry import count as count_up, record
 from .questions import (
     Question, TIMED, names_in, needs_reasoning, read_question, tells_of, topic)
 from .service import RecallService, get_recall_service, stands_out

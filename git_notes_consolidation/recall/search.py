@@ -16,7 +16,7 @@ from ..store import tables as store_tables
 from ..core.settings import RetentionConfig
 from ..core.memory import UTC, Memory, as_utc, digest
 from ..core.models import json_values, MemoryMetadata, MemoryTier, RetentionScore
-from ..observability.metrics import count
+from ..observability.telemetry import count
 from ..observability.tracing import span
 from .rank import best_line, fused
 from ..retention.score import compute_retention_score

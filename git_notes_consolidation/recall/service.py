@@ -14,8 +14,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
-from ..store import cache as index
-from ..store import tables as store_tables
+from ..store import cache as index, tables as store_tables
 from ..core.loading import Settings, load_settings, project_file
 from ..core.settings import RetentionConfig, SubconsciousnessConfig
 from ..llm.redact import masked
@@ -35,7 +34,7 @@ from ..store.git import MEM, Repo, RepoError, open_repo, tips
 from ..store.events import REFS
 from ..store.state import as_shown
 from ..store.versions import holds_since
-from ..observability.metrics import count as count_up, record
+from ..observability.telemetry import count as count_up, record
 from ..observability.tracing import span
 from .rank import (
     AHEAD, CLEAR, QUESTION, RELEVANT, Listing, about_the_past, listing, relevance, vector_scores, word_scores)

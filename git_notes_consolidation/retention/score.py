@@ -14,7 +14,7 @@ from ..core.memory import as_memory, as_utc, Memory
 from ..core.models import MemoryMetadata, RetentionScore
 from ..core.settings import DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, RetentionConfig
 from ..observability.tracing import detail_span, span
-from ..observability.metrics import count, measuring, record
+from ..observability.telemetry import count, measuring, record
 
 # %% auto #0
 __all__ = ['SOONEST', 'age_days', 'recency', 'power_law', 'trace_strength', 'retrievability', 'activation', 'importance',

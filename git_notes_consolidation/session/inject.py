@@ -17,7 +17,7 @@ from ..core.loading import Settings, load_settings, project_file
 from ..core.models import MemoryTier
 from ..store.events import shared_tips
 from ..store.git import open_repo
-from ..observability.metrics import count, record
+from ..observability.telemetry import count, record
 from ..observability.tracing import span
 from .budget import Laid, SessionContext, pack, scores
 from .prepared import lay_out, prepare, seen

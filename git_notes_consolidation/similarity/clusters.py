@@ -12,7 +12,7 @@ from typing import Any
 from ..core.memory import Memory
 from ..core.settings import (
     DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, SubconsciousnessConfig)
-from ..observability.metrics import count, record
+from ..observability.telemetry import count, record
 from .lexical import LexicalEmbedder
 from .linkage import dendrogram, flat_clusters, groups_of
 

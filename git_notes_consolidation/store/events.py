@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ..core.memory import digest, Memory
 from ..core.models import MemoryEdge, MemorySummary, MemoryTier
 from ..observability.tracing import span
-from ..observability.metrics import count
+from ..observability.telemetry import count
 from .git import MEM, Notes, read_notes, Repo, tips
 from .reader import _GONE, Problem
 

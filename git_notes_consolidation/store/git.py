@@ -11,7 +11,7 @@ from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
 from ..core.remedies import GONE, NOT_FETCHED, NOT_THERE, remedy
-from ..observability.metrics import OPENED
+from ..observability.telemetry import OPENED
 
 # %% auto #0
 __all__ = ['MEM', 'RepoError', 'NoRepository', 'Repo', 'git', 'open_repo', 'tips', 'Notes', 'RaceLost']

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from typing import Any
 from ..core.memory import digest
 from ..observability.tracing import span
-from ..observability.metrics import count_outcomes
+from ..observability.telemetry import count_outcomes
 from .git import (
     git, MEM, move_refs, note_paths, RaceLost, read_blobs, Repo, RepoError)
 from .reader import pieces, Problem

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TypeVar
 from ..core.memory import Memory
 from ..observability.tracing import span
-from ..observability.metrics import count
+from ..observability.telemetry import count
 from git_notes_consolidation.store.git import (
     broken_off, commit_stream, git, MEM, move_refs, note_paths, RaceLost, read_blobs, read_objects, Repo,
     RepoError)

@@ -15,7 +15,7 @@ from ..core.memory import Memory
 from ..core.models import EdgeType
 from ..core.loading import load_settings, project_file, Settings
 from ..observability.tracing import span
-from ..observability.metrics import count
+from ..observability.telemetry import count
 from ..similarity.endpoint import get_embedder
 from ..store.git import open_repo
 from ..llm.client import ask_all, Client

@@ -14,7 +14,7 @@ from rich.progress import MofNCompleteColumn
 from typing import Any
 from ...core.loading import load_settings
 from ...core.memory import as_utc
-from ...observability.metrics import exposition, load_series, Series, Tally
+from ...observability.telemetry import exposition, load_series, Series, Tally
 from ...store import cache as store_cache
 from ...store.events import read_events
 from ...store.git import NoRepository, open_repo, Repo
