@@ -30,21 +30,16 @@ from generate import generate
 from helpers import git
 from llm_servers import BAD_REPLIES, FaultyServer, sensible
 
-from git_notes_consolidation.store import audit
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.consolidation import stores as consolidation_stores
-from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import view as consolidation_view
-from git_notes_consolidation.consolidation import plan as consolidation_plan
-from git_notes_consolidation.consolidation import undo as consolidation_undo
-from git_notes_consolidation.store import accesses as store_accesses
+from git_notes_consolidation.store import audit, cache as index
+from git_notes_consolidation.consolidation import (
+    plan as consolidation_plan, service, stores as consolidation_stores, undo as consolidation_undo, view as consolidation_view)
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.core.models import MemoryTier
 from git_notes_consolidation.store.git import MEM, RepoError, open_repo, tips
 from git_notes_consolidation.store.events import REFS, read_events
-from git_notes_consolidation.store.locks import Locked, clone_id
+from git_notes_consolidation.store.writer import Locked, clone_id
 from git_notes_consolidation.store.reader import note_text
 from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.writing.review import accept, reject
@@ -248,7 +243,7 @@ class Soak:
 
     def journal(self, c):
         with closing(index.open_index(open_repo(c.home))) as conn:
-            return len(store_accesses.unflushed(conn, store_accesses.access_counts(read_events(open_repo(c.home)), clone_id(open_repo(c.home)))))
+            return len(index.unflushed(conn, index.access_counts(read_events(open_repo(c.home)), clone_id(open_repo(c.home)))))
 
     # How much it takes
 

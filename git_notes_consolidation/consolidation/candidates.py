@@ -24,7 +24,7 @@ from ..similarity.neighbours import SearchVectors, shared_older
 from ..supersession.judge import SURE, unsure, weigh
 from ..supersession.questions import to_ask_about
 from ..supersession.succession import behind_others, chance
-from ..store.metadata import replaced_at
+from ..store.versions import replaced_at
 from ..store.state import refused
 from .scan import Scanned
 

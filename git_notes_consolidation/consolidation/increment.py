@@ -15,14 +15,13 @@ from ..core.memory import Memory, as_utc, repeat_key
 from ..core.models import EdgeType, MemoryEdge, MemorySummary
 from ..observability.tracing import LOG
 from ..store import cache as store_cache, tables as store_tables
-from ..store.accesses import with_unflushed
+from ..store.cache import with_unflushed
 from ..store.changes import Additions, additions_since, records_since, sealed
 from ..store.events import Events, our_tips
 from ..store.git import Repo
-from ..store.oplog import operations_of
+from ..store.versions import operations_of, versions_of
 from ..store.reader import Scan
 from ..store.state import fold, probably_replaced, refused, State, with_run, with_state
-from ..store.versions import versions_of
 from .scan import collapse, living_memories
 from .view import (
     made_of, PreviousRun, scored, stand_ins, uncounted, View)

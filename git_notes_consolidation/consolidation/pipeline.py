@@ -26,7 +26,7 @@ from ..supersession.judge import DOUBTED
 from ..supersession.questions import LIKELY
 from .scan import collapse, Scanned, Scope
 from .relate import active_edges, relate, Related
-from ..store.metadata import (
+from ..store.versions import (
     metadata_of, replacements, replacers, standing, taken_back)
 from .cluster import cluster, linked, references_of, summarize
 

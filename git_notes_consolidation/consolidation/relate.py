@@ -14,7 +14,7 @@ from ..core.reports import Failed
 from ..observability.tracing import span
 from ..text.scopes import other_scope
 from ..supersession.judge import denies, DOUBTED, SURE, to_confirm
-from ..store.metadata import merged_into, replaced_at
+from ..store.versions import merged_into, replaced_at
 from ..store.state import refused
 from .scan import collapse, Scanned
 from .candidates import _ASKED, _edge, _TYPES, judge, JudgedPairs

@@ -26,10 +26,9 @@ from ..similarity.plugin_vectors import without_vector
 from ..similarity.updates import KnownClusters
 from ..store.git import MEM, missing_memories, open_repo, Repo, RepoError
 from ..store.events import Append, Events, every_tip, REFS, shared_tips
-from ..store.writer import append
-from ..store.locks import clone_id, run_lock
+from ..store.writer import append, clone_id, run_lock
 from ..store.loss import hold_on, keep, made_whole, Whole
-from ..store.accesses import (
+from ..store.cache import (
     access_counts, flush, forget, unflushed, with_unflushed)
 from ..store.changes import LastRun, remember_run, seal
 from ..store.tables import patch

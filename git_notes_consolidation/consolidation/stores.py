@@ -17,7 +17,7 @@ from ..core.memory import as_utc, digest, UTC
 from ..core.models import (
     MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, TierTransition)
 from ..core.reports import ConsolidationPhase, ConsolidationResult
-from ..store.accesses import note_accesses
+from ..store.cache import note_accesses
 from ..store.reader import UnknownId
 from ..core.loading import load_settings, project_file, Settings
 from ..core.settings import ConfigError
@@ -26,7 +26,7 @@ from ..store.events import Append, edge_append, summary_append, tier_append
 from ..store.writer import append
 from ..llm.client import Client, get_client
 from ..llm.providers import outside
-from ..store.metadata import metadata_of
+from ..store.versions import metadata_of
 from .scan import Scope
 from .view import counted, View, view
 from .service import ConsolidationService, refresh_tables

@@ -12,7 +12,7 @@ from enum import Enum
 from itertools import product
 from typing import TYPE_CHECKING, Literal, get_args
 from ..store.changes import memories_since, last_run, last_start
-from ..store.locks import lock_held
+from ..store.writer import lock_held
 from ..core.settings import ConfigError, SubconsciousnessConfig
 from ..core.memory import Memory
 from ..store.git import Repo

@@ -16,8 +16,7 @@ from ..observability.telemetry import count
 from ..store.git import RepoError
 from ..store.reader import resolve
 from ..store.events import Append, edge_append, Events, review_append, tier_append
-from ..store.writer import append
-from ..store.locks import run_lock
+from ..store.writer import append, run_lock
 from ..store.state import record_value, State
 from .plan import Guard
 from .view import View, view

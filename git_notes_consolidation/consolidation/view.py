@@ -17,13 +17,11 @@ from ..retention.score import retention_scores
 from ..store.git import read_notes, Repo
 from ..store.reader import read_memories, Scan
 from ..store.events import Events, read_events, shared_tips
-from ..store.locks import clone_id
-from ..store.metadata import metadata_of
+from ..store.writer import clone_id
+from ..store.versions import metadata_of, operations_of, versions_of
 from ..store.state import as_shown, fold, State, with_state
 from ..store import cache as store_cache, tables as store_tables
-from ..store.oplog import operations_of
-from ..store.versions import versions_of
-from ..store.accesses import access_counts, unflushed, with_unflushed
+from ..store.cache import access_counts, unflushed, with_unflushed
 from .scan import collapse, living_memories
 
 if TYPE_CHECKING: from git_notes_consolidation.store.changes import Additions

@@ -17,7 +17,7 @@ from ..similarity.lexical import LexicalEmbedder
 from ..store.state import State
 from ..consolidation.scan import living_memories
 from ..consolidation.relate import relate
-from ..store.metadata import metadata_of
+from ..store.versions import metadata_of
 from .intervals import Report, score_groups, Scored, Share, share
 from .labelled import load_rows, shown, text_field
 from .pairs import memory_of, POSITIVE

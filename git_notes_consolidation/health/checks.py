@@ -21,10 +21,10 @@ from ..store.changes import last_run, last_start
 from ..core.loading import Settings
 from ..llm.breaker import Breakers
 from ..llm.protocol import one_line
-from ..store.locks import lock_held
+from ..store.writer import lock_held
 from ..observability.tracing import has_sdk
 from ..llm.providers import Provider
-from ..store.remote import find_remote
+from ..store.sync import find_remote
 from ..observability.telemetry import read_environment
 
 # %% auto #0

@@ -28,7 +28,7 @@ from .checks import (
     cached_runs, git_findings, in_folders, index_findings, note_count_findings, open_readonly,
     plugin_readings, provider_findings, reader_findings, run_findings, sync_findings, telemetry_findings)
 from ..session.hooks import missing, plain_line
-from ..store.accesses import access_counts, unflushed
+from ..store.cache import access_counts, unflushed
 from ..llm.client import Client, ask_all
 from ..llm.protocol import Request
 from ..observability.tracing import SDK

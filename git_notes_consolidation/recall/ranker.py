@@ -16,7 +16,7 @@ import numpy as np
 from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge
 from ..similarity.lexical import FUNCTION_WORDS
-from ..store.metadata import end_of
+from ..store.versions import end_of
 from ..text.factuality import is_fragment, leaves_standing, stance
 from ..text.names import references
 from ..text.subjects import PERHAPS_ONE_SUBJECT, brothers, tie

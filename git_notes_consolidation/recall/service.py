@@ -28,7 +28,7 @@ from .search import (
 from ..consolidation.increment import catch_up
 from ..consolidation.view import (
     made_of, refresh_tables, scored, stand_ins, View, view)
-from ..store.accesses import note_accesses
+from ..store.cache import note_accesses
 from ..core.memory import UTC, Memory, moment
 from ..store.git import MEM, Repo, RepoError, open_repo, tips
 from ..store.events import REFS

@@ -19,7 +19,7 @@ from ..core.memory import UTC, as_utc
 from ..core.reports import ConsolidationResult
 from ..core.visible import visible
 from ..store.git import Repo, open_repo
-from ..store.locks import Locked, hold
+from ..store.writer import Locked, hold
 from ..observability.tracing import has_sdk
 from .fast_start import environment, read_event, switched_on
 from ..consolidation.triggers import Due, Event, PRESSURE, answer, facts

@@ -22,8 +22,8 @@ from ..store.git import MEM, Repo
 from ..store.reader import read_memories
 from ..store.state import (
     State, fold, open_questions, probably_replaced, refused, stood_for, with_state)
-from ..store.locks import replace_file
-from ..store.metadata import end_of
+from ..store.writer import replace_file
+from ..store.versions import end_of
 from ..llm.redact import masked
 from .budget import (
     FORMAT, SECTIONS, UNDER, UNTIL, Laid, Line, Note, Told, bag, section, words)

@@ -4,24 +4,26 @@
 
 # %% ../../nbs/08_store/04_writer.ipynb #3361c7f3
 from __future__ import annotations
-import random, time, uuid
+import os, random, time, uuid
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from ..core.memory import Memory
 from ..observability.tracing import span
 from ..observability.telemetry import count
 from git_notes_consolidation.store.git import (
-    broken_off, commit_stream, git, MEM, move_refs, note_paths, RaceLost, read_blobs, read_objects, Repo,
-    RepoError)
+    MEM, RaceLost, Repo, RepoError, broken_off, commit_stream, git, move_refs, note_paths, read_blobs,
+    read_objects)
 from .reader import note_text, with_pieces
 from .events import (
-    _line, _SPANS, Append, decode, Events, read_events, REFS, stamp)
+    Append, Events, REFS, _SPANS, _line, decode, every_tip, read_events, stamp)
+from pathlib import Path
+from ..core.processes import private
 
 # %% auto #0
-__all__ = ['write', 'append', 'written']
+__all__ = ['write', 'append', 'written', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id']
 
 # %% ../../nbs/08_store/04_writer.ipynb #dc896e51
 _FEW = 64  # Notes that are looked up one by one
@@ -255,3 +257,100 @@ def written(before: Events, todo: Sequence[Append], moved: Mapping[str, str]) ->
     fresh = ((store, obj, decode(line)) for store, obj, line in sorted(lines))
     return Events((*before.records, *((s, o, r) for s, o, r in fresh if r is not None)), before.problems,
                   {**before.tips, **moved}, before.before)
+
+# %% ../../nbs/08_store/04_writer.ipynb #19511249
+def _try_lock(handle: Any) -> None:
+    if os.name == "nt":  # pragma: no cover
+        import msvcrt
+        msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    else:
+        import fcntl
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+# %% ../../nbs/08_store/04_writer.ipynb #8dfdb6db
+_TMP = "refs/gnc/tmp/"
+
+
+def tidy(repo: Repo, patience: float = 1.0) -> dict[str, str]:  # The refs that are left, as `every_tip`
+    "Remove the lock files of our refs that stay for longer than any git needs, and temporary refs."
+    locks = _locks(repo)
+    if locks: time.sleep(patience)
+    for p, mark in _locks(repo).items():
+        if locks.get(p) == mark: p.unlink(missing_ok=True)
+    refs = every_tip(repo)
+    left = [f"delete {ref} {tip}" for ref, tip in refs.items() if ref.startswith(_TMP)]
+    if left: move_refs(repo, left, final=True)
+    return {ref: tip for ref, tip in refs.items() if not ref.startswith(_TMP)}
+
+
+def _locks(repo: Repo) -> dict[Path, tuple[int, int]]:
+    "Our refs' lock files with what tells one from its successor."
+    found = (p for ref in REFS.values() if (p := repo.common_dir / f"{ref}.lock").exists())
+    return {p: (s.st_ino, s.st_mtime_ns) for p in found for s in (p.stat(),)}
+
+# %% ../../nbs/08_store/04_writer.ipynb #9e73385c
+class Locked(RepoError):
+    "Another run holds the lock."
+
+
+@contextmanager
+def hold(
+    repo: Repo,
+    name: str,  # Of the lock's file
+    refusal: str,  # What to say when another has it
+    patience: float = 0.0,  # Seconds to wait for the other
+) -> Iterator[None]:
+    "A lock of this clone's, held for the length of the block."
+    (repo.common_dir / "gnc").mkdir(exist_ok=True)
+    with open(repo.common_dir / "gnc" / name, "a+b") as handle:
+        deadline = time.monotonic() + patience
+        while True:
+            try: _try_lock(handle); break
+            except OSError:
+                if time.monotonic() >= deadline: raise Locked(refusal) from None
+            time.sleep(0.05)
+        yield
+
+# %% ../../nbs/08_store/04_writer.ipynb #57c3030f
+@contextmanager
+def run_lock(repo: Repo) -> Iterator[dict[str, str]]:
+    "Held for the length of a run, and the refs as they are then; `Locked` if another has it."
+    with hold(repo, "lock",
+              f"another run is at work in {repo.common_dir}; wait for it; then see `gnc log --runs`",
+              0.05):
+        yield tidy(repo)
+
+# %% ../../nbs/08_store/04_writer.ipynb #ff20e2b8
+def clone_id(repo: Repo) -> str:
+    "A random name, made once for each clone."
+    file = repo.common_dir / "gnc" / "clone-id"
+    if file.exists(): return file.read_text().strip()
+    file.parent.mkdir(exist_ok=True)
+    try:
+        with open(file, "x") as f: f.write(uuid.uuid4().hex[:12])
+    except FileExistsError: pass
+    return file.read_text().strip()
+
+# %% ../../nbs/08_store/04_writer.ipynb #ab5e3650
+def replace_file(
+    repo: Repo,
+    name: str,  # In `gnc` of the git directory
+    text: str,
+) -> None:
+    "Write a file, for its owner alone, as a whole or not at all."
+    home = repo.common_dir / "gnc"
+    home.mkdir(exist_ok=True)
+    made = home / f"{name}.{uuid.uuid4().hex}.tmp"
+    try:
+        private(made).write_text(text, encoding="utf-8")
+        os.replace(made, home / name)
+    finally: made.unlink(missing_ok=True)
+
+# %% ../../nbs/08_store/04_writer.ipynb #21d98517
+def lock_held(repo: Repo) -> bool:
+    "Does a run hold the lock?"
+    try:
+        with open(repo.common_dir / "gnc" / "lock", "r+b") as handle: _try_lock(handle)
+    except FileNotFoundError: return False
+    except OSError: return True
+    return False

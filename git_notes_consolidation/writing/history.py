@@ -13,7 +13,7 @@ from typing import Any
 from ..core.models import EdgeType, MemoryEdge
 from ..core.memory import Memory
 from ..store.state import State
-from ..store.metadata import metadata_of, taken_back
+from ..store.versions import metadata_of, taken_back
 
 # %% auto #0
 __all__ = ['connected', 'Chain']

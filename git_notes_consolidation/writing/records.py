@@ -27,10 +27,9 @@ from ..store.reader import note_text, resolve
 from git_notes_consolidation.store.events import (
     Append, edge_append, encode, Events, op_append, REFS, review_append, set_append, stamp, summary_append,
     tier_append, wrote_append)
-from ..store.writer import retry_races, write
-from ..store.locks import hold
+from ..store.writer import hold, retry_races, write
 from ..store.loss import keep
-from ..store.metadata import metadata_of
+from ..store.versions import metadata_of
 from ..store.state import State, with_run, with_state
 from ..llm.client import Client
 from ..consolidation.scan import living_memories

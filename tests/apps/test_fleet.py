@@ -8,15 +8,14 @@ from pathlib import Path
 
 import pytest
 from calls import gnc, new_repo
-from git_notes_consolidation.apps.fleet import workers as pool
-from git_notes_consolidation.apps.fleet import sweep as fleet
+from git_notes_consolidation.apps.fleet import sweep as fleet, workers as pool
 from git_notes_consolidation.core import processes as parallel
 from git_notes_consolidation.consolidation import stores as service
 from git_notes_consolidation.similarity import neighbours
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.store.locks import run_lock
+from git_notes_consolidation.store.writer import run_lock
 from helpers import git, refs, replace_everywhere, story
 
 pytestmark = pytest.mark.slow

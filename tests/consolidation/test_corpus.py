@@ -13,7 +13,7 @@ from datetime import UTC, datetime
 import pytest
 from calls import state_of
 from git_notes_consolidation.apps.cli import program as cli
-from git_notes_consolidation.store import locks as notes
+from git_notes_consolidation.store import writer as notes
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.consolidation import service
 from git_notes_consolidation.consolidation import undo as consolidation_undo

@@ -9,18 +9,17 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
+from git_notes_consolidation.consolidation import (
+    cluster as phases, pipeline as consolidation_pipeline, plan as consolidation_plan, service as sv, stores as consolidation_stores, undo as
+    consolidation_undo, view as consolidation_view)
 from git_notes_consolidation.supersession import judge
 from git_notes_consolidation.similarity import components, updates
-from git_notes_consolidation.store import accesses as store_accesses, cache as index, writer as store_writer
-from git_notes_consolidation.consolidation import cluster as phases, service as sv
-from git_notes_consolidation.consolidation import plan as consolidation_plan, stores as consolidation_stores, undo as consolidation_undo
-from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.store import cache as index, writer as store_writer
 from git_notes_consolidation.writing import review as rv
 from git_notes_consolidation.similarity.updates import KnownClusters, near_clusters
 from git_notes_consolidation.similarity.components import reached
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.store.accesses import note_accesses
+from git_notes_consolidation.store.cache import note_accesses
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.store.events import encode, read_events
 from git_notes_consolidation.store.reader import note_text
@@ -30,8 +29,7 @@ from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.writing.effects import BadFact
 from git_notes_consolidation.writing.write import open_writing
 from helpers import add_memories, git, replace_everywhere, story
-from hypothesis import given, settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from generate import generate  # noqa: E402
 
@@ -333,7 +331,7 @@ def test_counts_of_another_clone_that_come_while_it_looks_bring_nothing_undone_b
     sv.run(at(home), SAMPLE_NOW)
     append_to_head(home, new)
     head, todo = git(home, "rev-parse", "HEAD").strip(), [1]
-    access = store_accesses.access_append(mem("Somebody asked"), "another clone", 1, SAMPLE_NOW)
+    access = index.access_append(mem("Somebody asked"), "another clone", 1, SAMPLE_NOW)
     def synced(phase):
         if phase.name == "PERSIST" and todo and todo.pop():
             store_writer.append(open_repo(home), lambda events: [replace(access, object=head)], SAMPLE_NOW)
@@ -588,7 +586,7 @@ def test_a_stop_between_cache_and_git_counts_once(settled, stop, monkeypatch):
 @pytest.mark.slow
 def test_asking_during_a_run_loses_no_count(settled, monkeypatch):
     home, _ = settled
-    s, real = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW), store_accesses.flush
+    s, real = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW), index.flush
     found = [s.search("workers retry", 5)[0].memory.id]  # What stands first counts
     other = open_recall(home, at(home).settings, clock=lambda: SAMPLE_NOW)
     def meanwhile(*a):

@@ -9,19 +9,14 @@ from datetime import timedelta
 import pytest
 from calls import COMMAND, ask, gnc, ids, new_repo, run, serve, state_of
 from helpers import git, refs, replace_everywhere
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.store import accesses as journal
+from git_notes_consolidation.store import cache as index, events as store_events, writer as store_writer
 from git_notes_consolidation.consolidation import undo as service
-from git_notes_consolidation.store import writer as store_writer
-from git_notes_consolidation.store import events as store_events
-from git_notes_consolidation.store import accesses as store_accesses
 from git_notes_consolidation.recall.search import MemoryResult
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import MemoryTier
-from git_notes_consolidation.store.locks import clone_id
+from git_notes_consolidation.store.writer import clone_id
 from git_notes_consolidation.store.git import open_repo
 
 
@@ -152,7 +147,7 @@ def test_a_lost_cache_loses_what_was_not_carried_over(home):
 
 
 def rows_or_none(home):
-    with closing(index.open_index(open_repo(home))) as conn: return [*journal.unflushed(conn, {})]
+    with closing(index.open_index(open_repo(home))) as conn: return [*index.unflushed(conn, {})]
 
 
 @pytest.mark.slow
@@ -201,7 +196,7 @@ def test_two_processes_lose_no_count(home):
 
 @pytest.mark.slow
 def test_asking_during_a_run_loses_no_count(home, monkeypatch):
-    found, s, real = ids(ask(home).search("retry limit"))[:1], ask(home), store_accesses.flush
+    found, s, real = ids(ask(home).search("retry limit"))[:1], ask(home), index.flush
     def meanwhile(*a):
         due = real(*a)
         s.search("retry limit")

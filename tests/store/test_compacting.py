@@ -16,7 +16,7 @@ from git_notes_consolidation.core.models import MemoryTier
 from git_notes_consolidation.store import audit
 from git_notes_consolidation.store import compact as compacting
 from git_notes_consolidation.store import git as store_git  # noqa: F401  the command registers itself
-from git_notes_consolidation.store import remote as store_remote
+from git_notes_consolidation.store import sync as store_remote
 from git_notes_consolidation.store.compact import compact, histories, publish, restore
 from git_notes_consolidation.store.events import REFS, Append, encode, our_tips, read_events, tier_append
 from git_notes_consolidation.store.git import MEM, open_repo

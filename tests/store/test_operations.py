@@ -15,7 +15,7 @@ from git_notes_consolidation.consolidation import view as service
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.store import oplog as operations
+from git_notes_consolidation.store import versions as operations
 from git_notes_consolidation.store.events import Append, Events, edge_append, op_append
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.state import fold

@@ -13,12 +13,11 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from helpers import ROOT
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from git_notes_consolidation.consolidation import view as consolidation_view
-from git_notes_consolidation.store import tables as patching
-from git_notes_consolidation.store.metadata import metadata_of
+from git_notes_consolidation.store import cache as index, tables as store_tables, tables as patching
+from git_notes_consolidation.store.versions import metadata_of, versions_of
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import (
     CaptureConfidence,
@@ -31,13 +30,9 @@ from git_notes_consolidation.core.models import (
     SummaryDecision,
     SupersededFact,
 )
-from git_notes_consolidation.recall import rank as ranking
-from git_notes_consolidation.recall import search as finding
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.store import tables as store_tables
+from git_notes_consolidation.recall import rank as ranking, search as finding
 from git_notes_consolidation.store.state import State
 from git_notes_consolidation.store.tables import Patch, patch
-from git_notes_consolidation.store.versions import versions_of
 from git_notes_consolidation.supersession.judge import repeat_key
 
 SAMPLE = sample_memories()

@@ -13,16 +13,12 @@ from helpers import git, refs
 
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
-from git_notes_consolidation.store import events as store_events
-from git_notes_consolidation.store import git as store_git
-from git_notes_consolidation.store import writer as store_writer
+from git_notes_consolidation.store import events as store_events, git as store_git, writer as store_writer
 from git_notes_consolidation.store.events import REFS, Append, edge_append, read_events
 from git_notes_consolidation.store.git import MEM, RepoError, note_paths, open_repo, tips
-from git_notes_consolidation.store import locks as store_locks
-from git_notes_consolidation.store.locks import Locked, run_lock, tidy
+from git_notes_consolidation.store.writer import Locked, append, run_lock, tidy
 from git_notes_consolidation.store.reader import read_memories, write_memories
 from git_notes_consolidation.store.state import fold
-from git_notes_consolidation.store.writer import append
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 A, B, C = (mem(t, days_ago=d) for t, d in (("one", 3), ("two", 2), ("three", 1)))
@@ -167,14 +163,14 @@ def test_a_lock_that_is_younger_than_the_wait_is_somebodys(repo, monkeypatch):
     lock.touch()
     os.utime(lock, (1, 1))
     def another(seconds): lock.unlink(); lock.with_suffix(".new").write_text("mine"); lock.with_suffix(".new").rename(lock)
-    monkeypatch.setattr(store_locks.time, "sleep", another)
+    monkeypatch.setattr(store_writer.time, "sleep", another)
     tidy(repo)
     assert lock.exists() and lock.read_text() == "mine"
 
 
 HOLD = """if True:
     import sys
-    from git_notes_consolidation.store.git import open_repo; from git_notes_consolidation.store.locks import run_lock
+    from git_notes_consolidation.store.git import open_repo; from git_notes_consolidation.store.writer import run_lock
     with run_lock(open_repo(sys.argv[1])): print("held", flush=True); sys.stdin.read()
 """
 

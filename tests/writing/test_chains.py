@@ -9,10 +9,9 @@ from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store.state import State
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
-from git_notes_consolidation.store.metadata import metadata_of
+from git_notes_consolidation.store.versions import metadata_of
 from helpers import story
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 DAY = timedelta(days=1)
 NAMES = [f"mem_{c}" for c in "abcdefgh"]

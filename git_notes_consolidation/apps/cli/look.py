@@ -22,7 +22,7 @@ from ...session.hooks import missing
 from ...store.changes import last_run
 from ...store.damage import counted_noun
 from ...store.git import MEM, tips
-from ...store.oplog import Operation, operations_of
+from ...store.versions import Operation, operations_of
 from ...store.reader import resolve
 from ...store.state import OPERATIONS
 from ...text.factuality import is_fragment

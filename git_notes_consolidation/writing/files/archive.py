@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, IO
 from ...core.memory import digest
 from ...core.visible import json_line
-from ...store.locks import _try_lock, Locked
+from ...store.writer import _try_lock, Locked
 from ...consolidation.plan import Guard
 from .entries import BadFile, FilePlace, line_starts
 from .reading import ARCHIVE, MemoryFile, entries_of

@@ -19,7 +19,7 @@ from ...similarity.lexical import LexicalEmbedder
 from ...store.state import State
 from ...supersession.judge import WORTH_ASKING
 from ...consolidation.scan import Scanned, Scope
-from ...store.metadata import metadata_of
+from ...store.versions import metadata_of
 from ...consolidation.pipeline import desired_state
 from .entries import BadFile, Entry, FilePlace, line_starts
 from .markdown import emptied, joined, reads_same, without
