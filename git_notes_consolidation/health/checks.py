@@ -150,7 +150,8 @@ def read_as_plugin(data: bytes) -> PluginReading:
     # An indented line closes in the middle of a long summary
     found = {a for a, b in zip(rules[::2], rules[1::2]) if data.startswith(b"---", b)}
     read = [r for r in records if r.offset in found]
-    return PluginReading(len(records), len(records) - len(read), sum(bool(_RULE.search(r.body.encode())) for r in read))
+    cut = sum(bool(_RULE.search(r.body.encode())) for r in read)
+    return PluginReading(len(records), len(records) - len(read), cut)
 
 
 def plugin_readings(notes: Notes) -> list[PluginReading]:

@@ -236,13 +236,13 @@ def log_findings(s: Snapshot) -> Iterator[Finding]:
     for i, op in s.state.operations.items():
         near = (e for j in _memories_in(op) for e in joins[j])
         if op["operation"] in _LINKS and (bare := _unlinked(op, near)):
-            yield _broken(s.where.get(i, REFS["meta"]),
-                          f"Operation {i:.60} is a {op['operation']} of {_few(bare)}, and no edge tells of that.")
+            what = f"Operation {i:.60} is a {op['operation']} of {_few(bare)}, and no edge tells of that."
+            yield _broken(s.where.get(i, REFS["meta"]), what)
     named = {*s.state.tiers, *s.state.accesses, *s.state.fields}
     named = named.union(*map(_memories_in, s.state.operations.values()))
     if gone := named - s.memories.keys():
-        yield Finding("records", "note", f"No note holds these any more, and records tell of them: {_few(gone)}.",
-                      where=s.where.get(min(gone), REFS["meta"]))
+        what = f"No note holds these any more, and records tell of them: {_few(gone)}."
+        yield Finding("records", "note", what, where=s.where.get(min(gone), REFS["meta"]))
 
 # %% ../../nbs/08_store/13_audit.ipynb #8a08d588
 def promise_findings(s: Snapshot) -> Iterator[Finding]:
@@ -276,7 +276,8 @@ def check_snapshot(
     "Check every promise of these notes."
     odd = (Finding("notes", "note", f"{p.reason}.", where=f"{p.note}, byte {p.offset}")
            for p in s.scan.problems if p.reason != _GONE)
-    worst = sorted({*more, *odd, *promise_findings(s)}, key=lambda f: (LEVELS.index(f.level), f.where, f.what))
+    found = {*more, *odd, *promise_findings(s)}
+    worst = sorted(found, key=lambda f: (LEVELS.index(f.level), f.where, f.what))
     undos = sum(r["kind"] == "undo" for r in s.state.runs.values())
     return Report(tuple(worst), {
         "notes of the plugin": s.scan.notes, "records in them": s.scan.records, "memories": len(s.memories),
@@ -289,4 +290,5 @@ def audit(
 ) -> Report:
     "Check every promise of a repository's notes."
     gone = missing_memories(repo := open_repo(path))
-    return check_snapshot(read_snapshot(repo), [_broken(MEM, f"{gone[0].upper()}{gone[1:]}.")] if gone else ())
+    more = [_broken(MEM, f"{gone[0].upper()}{gone[1:]}.")] if gone else ()
+    return check_snapshot(read_snapshot(repo), more)

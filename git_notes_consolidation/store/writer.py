@@ -149,9 +149,10 @@ def new_commits(
 ) -> Iterator[dict[str, str]]:  # By name
     "Commits that only temporary refs hold, for the length of the block."
     tmp = f"refs/gnc/tmp/{uuid.uuid4().hex}"
-    stream = [commit_stream(f"{tmp}/{name}", *part, mark) for mark, (name, part) in enumerate(parts.items(), 1)]
-    ask = [b"get-mark :%d\n" % mark for mark in range(1, len(parts) + 1)]
-    ids = (git(repo.path, "fast-import", "--quiet", "--depth=0", input=b"".join(stream + ask)).decode().split()
+    stream = [commit_stream(f"{tmp}/{name}", *part, mark)
+              for mark, (name, part) in enumerate(parts.items(), 1)]
+    stream += [b"get-mark :%d\n" % mark for mark in range(1, len(parts) + 1)]
+    ids = (git(repo.path, "fast-import", "--quiet", "--depth=0", input=b"".join(stream)).decode().split()
            if parts else [])
     if [len(i) for i in ids] != [len(repo.zero)] * len(parts): raise RepoError(broken_off("fast-import"))
     made = dict(zip(parts, ids))
@@ -160,8 +161,8 @@ def new_commits(
         if made: move_refs(repo, [f"delete {tmp}/{name} {c}" for name, c in made.items()], final=True)
 
 
-def _commits(repo: Repo, before: Events, todo: Sequence[Append], now: datetime, memories: Sequence[Memory] = (),
-             old: Mapping[str, str] = {}) -> dict[str, _Commit]:
+def _commits(repo: Repo, before: Events, todo: Sequence[Append], now: datetime,
+             memories: Sequence[Memory] = (), old: Mapping[str, str] = {}) -> dict[str, _Commit]:
     "A commit for each touched store and namespace."
     lines: dict[str, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
     for a in todo: lines[a.store][a.object].append(_line(stamp(a, before.seq + 1)).encode())

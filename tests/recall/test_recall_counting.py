@@ -201,7 +201,7 @@ def test_asking_during_a_run_loses_no_count(home, monkeypatch):
         due = real(*a)
         s.search("retry limit")
         return due
-    replace_everywhere(monkeypatch, store_accesses, "flush", meanwhile)
+    replace_everywhere(monkeypatch, index, "flush", meanwhile)
     run(home)
     assert counts(home) == dict.fromkeys(found, 1)
     monkeypatch.undo()

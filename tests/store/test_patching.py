@@ -145,7 +145,7 @@ def later(rnd, world, memories, step):
         s = a_summary(rnd, f"{rnd.randrange(99):02}_{step}{k}", memories)
         summaries[s.id] = s
     runs = [*world.runs.values(), {"id": f"run_{step}", "kind": "run", "seq": step, "counts": {"edges": len(edges)}}]
-    log = [*world.operations.values(), (f"op_{step}", "ADD", "[]", None, None, 0.5, "so", "{}", "{}", SAMPLE_NOW.isoformat(), None, f"run_{step}", 0, 0)]
+    log = [*world.operations.values(), (f"op_{step}", "ADD", "[]", None, None, 0.5, "so", "{}", "{}", SAMPLE_NOW.isoformat(), None, f"run_{step}", 0)]
     log = [(*row[:-1], 1) if rnd.random() < 0.2 else row for row in log]
     return World(memories, edges.values(), summaries.values(), runs, log, rnd.randrange(10**6))
 

@@ -176,7 +176,8 @@ def doctor(
     from git_notes_consolidation.health import doctor as health_doctor
     call: Call = ctx.obj
     if strict: return _audit(call)
-    try: h = health_doctor.health(open_repo(call.repo), call.settings(), os.environ, call.clock(), online, quick)
+    try: h = health_doctor.health(open_repo(call.repo), call.settings(), os.environ, call.clock(), online,
+                                  quick)
     except Exception as e:
         if not nagios: raise
         print(health_doctor.unknown_line(e)); raise typer.Exit(3) from None
@@ -219,11 +220,11 @@ def _audit(call: Call) -> None:
 def _compacted_lines(c: Any, dry_run: bool) -> list[str]:
     "What compacting did, or would do."
     if not c.commits: return ["Nothing to do: each ref has one commit."]
-    out = [f"{c.commits} commits {'would go' if dry_run else 'are gone'}, and one per ref stays. Every record "
-           "stays: gnc log and gnc undo work as before."]
+    out = [f"{c.commits} commits {'would go' if dry_run else 'are gone'}, and one per ref stays. Every "
+           "record stays: gnc log and gnc undo work as before."]
     if c.published: out.append(f"{plain(c.published, 60)} has it too; other clones get it with gnc sync.")
-    return out + ([f"The former commits are kept as refs/gnc/history/{c.name}/. To free the space, delete those "
-                   "refs and run git gc.", f"Undo: gnc doctor compact --restore {c.name}"] if c.name else [])
+    return out + ([f"The former commits are kept as refs/gnc/history/{c.name}/. To free the space, delete "
+                   "those refs and run git gc.", f"Undo: gnc doctor compact --restore {c.name}"] if c.name else [])
 
 
 def _histories(repo: Repo, kept: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
