@@ -205,7 +205,7 @@ def patch_of(
         summaries=[s for i, s in state.summaries.items() if was.summaries.get(i) != s],
         retired=was.summaries.keys() - state.summaries.keys(),
         runs=[r for i, r in state.runs.items() if i not in was.runs],
-        operations=[op.row() for op in ops], grown=known.new.grown,
+        operations=[op.row() for op in ops],
         keep=(asked if (state.reviews, refused(state)) != (was.reviews, refused(was)) else {})
         | {"tables": made_of(v.bases)})
 

@@ -56,7 +56,6 @@ class Place:
     commit: str  # Full object id that the note hangs on; need not exist in this clone
     index: int  # Position of the record in its note, from 0
     offset: int = field(default=0, compare=False)  # Byte offset of the record in its note
-    blob: str = field(default="", compare=False)  # Object id of the note itself
 
     def aliases(self) -> tuple[str, str]:
         "Both of the plugin's spellings of this place."

@@ -112,8 +112,6 @@ class Additions(NamedTuple):
     tips: Mapping[str, str]  # refs/notes/mem/* and where they point now
     notes: int  # By how many the notes became more
     records: int  # … and the records in them: copies counted each
-    # Namespace and object of each note that became longer: its blob then and now
-    grown: Mapping[tuple[str, str], tuple[str, str]]
 
 # %% ../../nbs/08_store/09_changes.ipynb #a03a8dca
 _Blobs = tuple[list[str], list[str]]  # Those of one object's notes, then and now
@@ -192,7 +190,7 @@ def additions_since(
 ) -> Additions | None:  # None: something else happened too, or it is more than that; read everything
     "What came to the notes, if records were appended and that was all."
     refs = tips(repo, MEM) if refs is None else refs
-    problems, grown, count = list[Problem](), {}, 0
+    problems, count = list[Problem](), 0
     found: dict[tuple[str, ...], list[tuple[Place, Record]]] = defaultdict(list)
     try:
         changes = _changes(repo, since, refs)
@@ -206,12 +204,11 @@ def additions_since(
             if (count := count + len(records) - old) > most: return None
             for i, r in enumerate(records[old:], old):
                 found[ns, r.front["timestamp"], r.front["summary"],
-                      r.body].append((Place(ns, obj, i, r.offset, now), r))
+                      r.body].append((Place(ns, obj, i, r.offset), r))
             problems += bad
-            if was: grown[ns, obj] = was, now
     except RepoError: return None
-    new = _scan(found, problems, refs, len(changes) - len(grown))
-    return Additions(new.memories, new.problems, refs, new.notes, new.records, grown)
+    new = _scan(found, problems, refs, sum(not was for was, _ in changes.values()))
+    return Additions(new.memories, new.problems, refs, new.notes, new.records)
 
 # %% ../../nbs/08_store/09_changes.ipynb #b95b8240
 def joined_places(

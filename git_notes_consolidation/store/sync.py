@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from ..core.memory import digest
 from .git import (
     MEM, RaceLost, Repo, RepoError, git, git_env, move_refs, note_paths, read_blobs, tips)
-from .reader import Problem, UnknownId, pieces
+from .reader import UnknownId, pieces
 from .events import REFS, decode, ref_of, shared_tips
 from collections import defaultdict
 from datetime import datetime, timezone
@@ -322,15 +322,13 @@ class SyncResult:
     went: Mapping[str, int]  # The same: what was new there
     learned: tuple[str, ...] = ()  # Runs and undos that this clone did not know
     sent: tuple[str, ...] = ()  # … and that the remote did not know
-    problems: tuple[Problem, ...] = ()  # Lines that came and are no records: carried along, and not counted
     tries: int = 1  # How often somebody was faster, and once more
     dry_run: bool = False
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."
         lists = {k: list(getattr(self, k)) for k in ("learned", "sent")}
-        return {**vars(self), **lists, "came": dict(self.came), "went": dict(self.went),
-                "problems": [str(p) for p in self.problems]}
+        return {**vars(self), **lists, "came": dict(self.came), "went": dict(self.went)}
 
 # %% ../../nbs/08_store/10_sync.ipynb #9a088ad6
 News = Mapping[str, Mapping[str, Mapping[bytes, int]]]  # Store to annotated object to lines
@@ -346,10 +344,7 @@ def _result(remote: Remote, came: Sequence[News], went: Sequence[News], **more: 
         rows = (decode(x.decode("utf-8", "replace")) for part in all
                 for lines in part.get("runs", {}).values() for x in lines)
         return tuple(dict.fromkeys(r["id"] for r in rows if r and r["kind"] in ("run", "undo")))
-    strange = [Problem(f"{REFS[s]} {obj}", at, "not a record, carried along") for part in came
-               for s, notes in part.items() if s in REFS for obj, lines in notes.items()
-               for x, at in lines.items() if decode(x.decode("utf-8", "replace")) is None]
-    return SyncResult(remote.name, count(came), count(went), runs(came), runs(went), tuple(strange), **more)
+    return SyncResult(remote.name, count(came), count(went), runs(came), runs(went), **more)
 
 # %% ../../nbs/08_store/10_sync.ipynb #c1f4af82
 def _due(repo: Repo, theirs: Mapping[str, str]) -> Iterator[tuple[News, dict[str, str]]]:

@@ -40,7 +40,7 @@ def _memory_row(m: Memory, d: MemoryMetadata, stands_in: str, version: Sequence[
                 repeats: str | None = None) -> tuple[object, ...]:
     *found, until, merged = _found(d)
     names, title = memory_names(m)
-    copies = json.dumps([(p.namespace, p.commit, p.index, p.offset, p.blob) for p in m.places])
+    copies = json.dumps([(p.namespace, p.commit, p.index, p.offset) for p in m.places])
     return (m.id, m.commit_sha, m.namespace, m.summary, m.content, _iso(m.timestamp), m.repo_path, m.spec,
             m.phase, json.dumps(m.tags), m.status,
             json.dumps(m.relates_to), len(m.places), *found, stands_in, m.importance, copies,
@@ -230,8 +230,6 @@ class Patch:
     operations: Sequence[Sequence[object]] = ()  # Rows of the log
     # JSON values to remember; `tables` says what the tables are made of now
     keep: Mapping[str, object] = field(default_factory=dict)
-    # Namespace and object of a note that became longer: its blob then and now
-    grown: Mapping[tuple[str, str], tuple[str, str]] = field(default_factory=dict)
     near: Mapping[str, bytes] = field(default_factory=dict)  # An embedder's name to the clusters to keep
 
     def __post_init__(self) -> None:
@@ -249,17 +247,6 @@ def _change(conn: sqlite3.Connection, p: Patch) -> None:
     _update(conn, ("repeats",), ((j, i) for i, j in p.repeats.items()))
     _update(conn, ("supersession_chain_id", "merge_source_ids", "holds_from", "holds_until"),
             ((*v, i) for i, v in p.versions.items()))
-
-
-def _lengthen(conn: sqlite3.Connection, grown: Mapping[tuple[str, str], tuple[str, str]]) -> None:
-    "The old records of a note lie in another blob since something was added to it."
-    old = {blob for blob, _ in grown.values()}
-    found = conn.execute("SELECT id, copies FROM memories").fetchall() if grown else []
-    rows = [(i, json.loads(copies)) for i, copies in found if any(blob in copies for blob in old)]
-    def at(place: list[Any]) -> list[Any]:
-        was, now = grown.get((place[0], place[1]), ("", ""))
-        return [*place[:4], now] if place[4] == was else place
-    _update(conn, ("copies",), ((json.dumps([at(p) for p in places]), i) for i, places in rows))
 
 
 def _update(conn: sqlite3.Connection, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
@@ -304,7 +291,6 @@ def patch(
     with span("index.refresh", memories=len(p.memories) + len(p.changed)), conn:
         conn.execute("BEGIN IMMEDIATE")
         if upon is not None and recalled(conn, "tables") != upon: return False
-        _lengthen(conn, p.grown)
         _change(conn, p)
         _retire(conn, {*p.retired, *(s.id for s in p.summaries)})
         _add(conn, p)

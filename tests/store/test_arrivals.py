@@ -41,10 +41,6 @@ def odd(m): return f"{MEM}{m.namespace} {m.commit_sha}", m.places[0].offset
 def check(scan, new, now):
     "What was known and what was added are what is there."
     known = {m.id: m for m in scan.memories}
-    for i, m in known.items():
-        here = {(p.namespace, p.commit): p.blob for p in m.places}
-        for key in here.keys() & new.grown.keys(): assert here[key] == new.grown[key][0]
-        known[i] = replace(m, places=tuple(replace(p, blob=new.grown.get((p.namespace, p.commit), ("", p.blob))[1]) for p in m.places))
     twice = [(known[m.id], m) for m in new.memories if m.id in known]
     behind = {odd(max(pair, key=lambda m: m.places[0])) for pair in twice}  # What is said of a front is said of the first place
     all_ = known | {m.id: joined_places(known[m.id], m) if m.id in known else m for m in new.memories}

@@ -61,8 +61,8 @@ def test_every_byte_of_the_corpus_belongs_to_a_record(corpus_template):
     scan = read_memories(open_repo(corpus_template))
     starts = defaultdict(dict)
     for m in scan.memories:
-        for p in m.places: starts[p.blob][p.offset] = m
-    for _, _, blob, data in blobs_of(corpus_template):
+        for p in m.places: starts[p.namespace, p.commit][p.offset] = m
+    for blob, data in (((ns, obj), data) for ns, obj, _, data in blobs_of(corpus_template)):
         cuts = sorted(starts[blob])
         assert cuts[0] == 0 and [p for p in cuts if not data.startswith(b"---\ntype: ", p)] == []
         for at, end in zip(cuts, [*cuts[1:], len(data)]):

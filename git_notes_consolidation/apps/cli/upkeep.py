@@ -147,8 +147,7 @@ def sync(
     left = "" if dry_run else missing_memories(repo) or ("" if tips(repo, MEM) else why_empty(repo.path))
     call.show(r.to_dict(), table(f"{'Would move' if dry_run else 'Moved'}: {plain(r.remote, 60)}",
                                  ("kind", "fetched", "pushed"), rows, right=("fetched", "pushed")),
-              *runs, *(["", *cut("Not understood, but kept", ("where",), [(p,) for p in r.problems],
-                                 call.verbose)] if r.problems else []),
+              *runs,
               *(["", "Nothing was pushed (--no-push)."] if no_push else []),
               *(["", f"! {left}"] if left else []))
 
@@ -224,7 +223,8 @@ def _compacted_lines(c: Any, dry_run: bool) -> list[str]:
            "record stays: gnc log and gnc undo work as before."]
     if c.published: out.append(f"{plain(c.published, 60)} has it too; other clones get it with gnc sync.")
     return out + ([f"The former commits are kept as refs/gnc/history/{c.name}/. To free the space, delete "
-                   "those refs and run git gc.", f"Undo: gnc doctor compact --restore {c.name}"] if c.name else [])
+                   "those refs and run git gc.",
+                   f"Undo: gnc doctor compact --restore {c.name}"] if c.name else [])
 
 
 def _histories(repo: Repo, kept: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
