@@ -1,10 +1,6 @@
 """Tables that grow by patches against tables that are filled at once, and what a crash leaves of them."""
-import os
 import random
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections import defaultdict
 from contextlib import closing
 from dataclasses import fields, replace
@@ -12,7 +8,6 @@ from datetime import timedelta
 
 import numpy as np
 import pytest
-from helpers import ROOT
 from hypothesis import given, settings, strategies as st
 
 from git_notes_consolidation.consolidation import view as consolidation_view
@@ -195,32 +190,6 @@ def test_an_error_anywhere_changes_nothing():
             with pytest.raises((TypeError, sqlite3.Error)): patch(conn, wrong)
             assert rows(conn) == before
         assert patch(conn, change) and rows(conn) == after
-
-
-DIES = """
-import os, signal, sqlite3, sys
-sys.path[:0] = {paths!r}
-import test_patching as t
-class Dies(dict):
-    def items(self): os.kill(os.getpid(), signal.SIGKILL)
-old, new = t.two_worlds()
-t.patch(t.index._open({path!r}), t.replace(t.difference(old, new), keep=Dies(x=1)))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
-def test_a_process_that_is_killed_changes_nothing(tmp_path):
-    old, new = two_worlds()
-    path = str(tmp_path / "cache.db")
-    with closing(old.fill(index._open(path))) as conn: before = rows(conn)
-    code = DIES.format(paths=[os.path.dirname(__file__), str(ROOT / "tests")], path=path)
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    with closing(index._open(path)) as conn, closing(new.fill(index.in_memory())) as whole:
-        assert rows(conn) == before
-        assert patch(conn, difference(old, new), old.made_of)
-        assert_same(conn, whole)
 
 
 def test_nobody_writes_between_the_look_and_the_change(tmp_path, monkeypatch):

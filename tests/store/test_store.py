@@ -105,27 +105,6 @@ def test_a_reader_never_knows_a_run_without_all_that_it_wrote(repo, monkeypatch,
     assert len(calls) < moment or len(fold(read_events(repo)).edges) == 3
 
 
-def test_the_ref_of_the_runs_moves_last_and_alone(repo, monkeypatch):
-    moves, real = [], store_git.move_refs
-    monkeypatch.setattr(store_writer, "move_refs", lambda r, rows, final=False: moves.append([x.split()[:2] for x in rows]) or real(r, rows, final))
-    end = Append("summaries", OBJECT, {"kind": "summary", "subject": "s", "run": "run_1", "live": False})
-    append(repo, lambda e: [ended("run_1"), linked(B, A, "run_1"), said("x"), end], NOW)
-    data, runs, clean = moves
-    assert sorted(data) == sorted(["update", REFS[s]] for s in ("meta", "edges", "summaries")) and runs == [["update", REFS["runs"]]]
-    assert {verb for verb, _ in clean} == {"delete"} and tips(repo, "refs/gnc/") == {}
-
-
-def named(events):
-    return sorted(((s, o, sorted(r.items(), key=str)) for s, o, r in events.records), key=str), dict(events.tips)
-
-
-def test_a_run_without_its_record_does_not_count(repo):
-    append(repo, lambda e: [linked(B, A, "run_1")], NOW)
-    assert fold(read_events(repo)).edges == {}
-    append(repo, lambda e: [linked(C, A, "run_1"), ended("run_1")], NOW)  # the same run once more, and this time to its end
-    assert [e.source_id for e in fold(read_events(repo)).edges.values()] == [C.id]
-
-
 # Locks
 
 
