@@ -165,7 +165,7 @@ _PER_PAIR = 0.00025  # Seconds, reading the memories included
 def _asked(s: Scanned, current: Sequence[Memory], guesses: Mapping[str, Sequence[tuple[Memory, Judgment]]],
            edges: Iterable[MemoryEdge]) -> tuple[MemoryEdge, ...]:
     "One question about each newer memory, and none about what had been replaced before it came."
-    there, no = {m.id: m for m in current}, refused(s.state) | s.state.barred
+    there, no = {m.id: m for m in current}, refused(s.state) | s.state.to_ask
     hold = (e for e in (*edges, *s.state.edges.values()) if e.edge_type == EdgeType.SUPERSEDES
             and e.id not in no and {e.source_id, e.target_id} <= there.keys())
     over = replaced_at(hold, {i: m.event_time for i, m in there.items()})

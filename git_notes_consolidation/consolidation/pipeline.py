@@ -56,7 +56,7 @@ def _allowed(found: Iterable[_T], state: State) -> tuple[list[_T], dict[str, _T]
     "What may be made, and what was taken back before."
     # What a person said no to is not even asked again
     fit = [x for x in found if state.verdicts.get(x.id, True)]
-    return [x for x in fit if x.id not in state.barred], {x.id: x for x in fit if x.id in state.barred}
+    return [x for x in fit if x.id not in state.to_ask], {x.id: x for x in fit if x.id in state.to_ask}
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #704e1e1e
 def _hidden_by(edges: Iterable[MemoryEdge]) -> set[str]:
@@ -186,7 +186,7 @@ def _other_edges(s: Scanned, related: Related, groups: Sequence[MemoryCluster],
         new += references_of(s, [m for m in s.memories if related.stands_for[m.id] == m.id], [*edges, *new])
     out: dict[str, MemoryEdge] = {}
     for e in new: out.setdefault(e.id, e)
-    known = {e.id for e in edges} | s.state.rejected | refused(s.state) | s.state.barred
+    known = {e.id for e in edges} | s.state.rejected | refused(s.state) | s.state.to_ask
     return [e for e in out.values() if e.id not in known]
 
 # %% ../../nbs/13_consolidation/05_pipeline.ipynb #5bbcc20d

@@ -60,7 +60,7 @@ def _to_ask(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> list[
 # %% ../../nbs/13_consolidation/03_relate.ipynb #656148ee
 def _to_bear_out(s: Scanned, there: Mapping[str, Memory], judged: JudgedPairs) -> list[MemoryEdge]:
     "New replacements of a treasured memory that nobody names."
-    said_no = s.state.rejected | refused(s.state) | s.state.barred
+    said_no = s.state.rejected | refused(s.state) | s.state.to_ask
     return [e for e in judged.edges if e.edge_type == EdgeType.SUPERSEDES and s.scope.does("supersede")
            and e.id not in s.state.edges and e.id not in said_no
            and to_confirm(there[e.target_id], Judgment("supersede", e.kind, e.weight, e.code))]
@@ -203,7 +203,7 @@ def relate(s: Scanned) -> Related:
         found = [e for e in judged.edges if e.edge_type == EdgeType.SUPERSEDES and e.edge_type in wanted]
         known = [e for e in active_edges(s, found, judged.heard) if e.edge_type == EdgeType.SUPERSEDES
                  and when.keys() >= {e.source_id, e.target_id}]
-        no = refused(s.state) | s.state.barred
+        no = refused(s.state) | s.state.to_ask
         ended = replaced_at((e for e in (*found, *known) if e.id not in no), when)
         stands = collapse(s.memories, ended)
         returned = sorted(i for i in set(stands.values()) if plain[i] != i)

@@ -27,7 +27,7 @@ from ..similarity.updates import KnownClusters
 from ..store.git import MEM, missing_memories, open_repo, Repo, RepoError
 from ..store.events import Append, Events, every_tip, REFS, shared_tips
 from ..store.writer import append, clone_id, run_lock
-from ..store.loss import hold_on, keep, made_whole, Whole
+from ..store.loss import keep, restore_records, RestoredRecords, update_kept_refs
 from ..store.cache import (
     access_counts, flush, forget, unflushed, with_unflushed)
 from ..store.changes import LastRun, remember_run, seal
@@ -378,11 +378,11 @@ def run(
 
 @contextmanager
 def _hold_notes(service: ConsolidationService, now: datetime | None,
-                refs: Mapping[str, str]) -> Iterator[tuple[Whole, dict[str, str]]]:
+                refs: Mapping[str, str]) -> Iterator[tuple[RestoredRecords, dict[str, str]]]:
     "Our records brought back before a run, and the notes held on to after it, as they are then."
-    whole, moved = made_whole(service.repo, now or service.clock(), refs), dict[str, str]()
+    whole, moved = restore_records(service.repo, now or service.clock(), refs), dict[str, str]()
     try: yield whole, moved
-    finally: hold_on(service.repo, whole.refs, whole.gone, every_tip(service.repo), moved)
+    finally: update_kept_refs(service.repo, whole.refs, whole.gone, every_tip(service.repo), moved)
 
 
 @contextmanager

@@ -18,7 +18,7 @@ from ..store.changes import last_run
 from ..core.settings import ConfigError, PROGRAMS, SubconsciousnessConfig
 from ..core.loading import Settings
 from ..store.audit import Snapshot, promise_findings, read_snapshot
-from ..store.loss import excuse, loss_findings
+from ..store.loss import tolerate_removed, loss_findings
 from ..store.damage import Finding, LEVELS, counted_noun, note_findings
 from ..similarity.embedder import EmbeddingError
 from ..similarity.endpoint import EndpointEmbedder, get_embedder
@@ -206,7 +206,7 @@ def _notes(repo: Repo, s: Snapshot) -> Iterator[Finding]:
 
 def _records(repo: Repo, s: Snapshot) -> Iterator[Finding]:
     lost = loss_findings(repo, [r for _, r in s.rows if r["kind"] == "run"])
-    yield from (*lost, *excuse(promise_findings(s), lost))
+    yield from (*lost, *tolerate_removed(promise_findings(s), lost))
     yield Finding("records", "ok", f"{counted_noun(len(s.events.records), 'record')} of "
                   f"{counted_noun(len(s.state.runs), 'run')}, {len(s.state.undone)} taken back.")
     yield from cache_findings(repo, s.events)

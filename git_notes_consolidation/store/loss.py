@@ -144,7 +144,7 @@ def _appended(repo: Repo, was: Mapping[str, str], tips: Mapping[str, str]) -> se
     return {ref for ref, parent in zip(tips, out.splitlines()) if parent == was.get(ref, "")}
 
 
-def hold_on(
+def update_kept_refs(
     repo: Repo,
     then: Mapping[str, str],  # From `every_tip`
     gone: Iterable[Lost],  # From `lost_since`, of these refs
@@ -165,7 +165,7 @@ def hold_on(
 def keep(repo: Repo) -> list[Lost]:  # What is lost since it was last kept
     "Both, one after the other."
     refs = every_tip(repo)
-    hold_on(repo, refs, gone := lost_since(repo, refs), refs)
+    update_kept_refs(repo, refs, gone := lost_since(repo, refs), refs)
     return gone
 
 # %% ../../nbs/08_store/14_loss.ipynb #72b69839
@@ -189,18 +189,18 @@ def bring_back(
     retry_races(attempt)
 
 
-class Whole(NamedTuple):
+class RestoredRecords(NamedTuple):
     "A repository whose own records are all there."
     said: tuple[str, ...]  # What a person should know
     refs: Mapping[str, str]  # As `every_tip` gives them
     gone: list[Lost]  # What is still lost
 
 
-def made_whole(
+def restore_records(
     repo: Repo,
     now: datetime,
     refs: Mapping[str, str],  # From `every_tip`
-) -> Whole:
+) -> RestoredRecords:
     """Our own records brought back, before somebody acts on the half of them; the plugin's notes are only
     spoken of."""
     gone = lost_since(repo, refs)
@@ -213,7 +213,7 @@ def made_whole(
                f"{'is' if lines == 1 else 'are'} there again",) if ours else ()),
             *((f"{counted_noun(n, 'memory is', 'memories are')} gone from the notes: gnc doctor names what, "
                f"gnc restore --lost brings it back",) if n else ()))
-    return Whole(said, refs, lost_since(repo, refs) if ours else gone)
+    return RestoredRecords(said, refs, lost_since(repo, refs) if ours else gone)
 
 # %% ../../nbs/08_store/14_loss.ipynb #3ca7a344
 def _why(x: Lost) -> str:
@@ -245,7 +245,7 @@ def loss_findings(
     return [_loss(why, found, runs) for (_, why), found in by.items()]
 
 # %% ../../nbs/08_store/14_loss.ipynb #e342182e
-def excuse(
+def tolerate_removed(
     found: Iterable[Finding],  # Of the audit
     lost: Sequence[Finding],  # From `loss_findings`
 ) -> list[Finding]:
@@ -255,10 +255,10 @@ def excuse(
             for f in found]
 
 
-def audited(
+def audit_with_losses(
     repo: Repo,
     lost: Sequence[Finding],  # From `loss_findings`
 ) -> Report:
     "What the audit finds, and what is lost."
     r = audit(repo.path)
-    return Report((*(f for f in lost if f.remedy), *excuse(r.findings, lost)), r.checked)
+    return Report((*(f for f in lost if f.remedy), *tolerate_removed(r.findings, lost)), r.checked)

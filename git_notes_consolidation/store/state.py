@@ -167,7 +167,7 @@ class State:
                          if _no_of_an_agent(r) and (s in self.reviews or new(r)))
 
     @cached_property
-    def barred(self) -> frozenset[str]:
+    def to_ask(self) -> frozenset[str]:
         "What no run makes, but asks about: only undone runs made it, or what an agent said of it is over."
         return (self.rejected | self.over) - self.verdicts.keys()
 

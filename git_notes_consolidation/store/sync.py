@@ -198,22 +198,17 @@ def _blobs(repo: Repo, tip: str) -> dict[str, list[str]]:
     return out
 
 # %% ../../nbs/08_store/10_sync.ipynb #6877da2f
-def _lines(note: bytes) -> dict[bytes, int]:
-    out, at = dict[bytes, int](), 0
-    for row in note.split(b"\n"):
-        if row: out.setdefault(row, at)
-        at += len(row) + 1
-    return out
+def _lines(note: bytes) -> list[bytes]: return [*dict.fromkeys(row for row in note.split(b"\n") if row)]
 
 
-def _parts(texts: Mapping[str, bytes], obj: str, blobs: Iterable[str], store: str) -> dict[bytes, int]:
-    out: dict[bytes, int] = {}
+def _parts(texts: Mapping[str, bytes], obj: str, blobs: Iterable[str], store: str) -> list[bytes]:
+    out = dict[bytes, None]()
     for blob in blobs:
         if blob not in texts:
             raise RepoError(
                 f"the note on {obj} is missing from this clone (blob {blob}); fetch it, nothing was merged")
-        out = (_lines if store in REFS else pieces)(texts[blob]) | out
-    return out
+        out |= dict.fromkeys((_lines if store in REFS else pieces)(texts[blob]))
+    return [*out]
 
 # %% ../../nbs/08_store/10_sync.ipynb #aad574c6
 def news(
@@ -221,15 +216,14 @@ def news(
     known: str,  # A notes commit; empty for none
     other: str,  # Another; empty for none
     store: str = "runs",  # Which of ours; or a ref of the plugin's
-# Annotated object to lines or pieces, in the other's order, with their offsets in the note
-) -> dict[str, dict[bytes, int]]:
+) -> dict[str, list[bytes]]:  # Annotated object to lines or pieces, in the other's order
     "What the other has and the known one lacks."
     was, now = _blobs(repo, known), _blobs(repo, other)
     touched = [o for o, blobs in now.items() if blobs != was.get(o)]
     texts = read_blobs(repo, {b for o in touched for b in (*now[o], *was.get(o, ()))})
-    found = {o: (_parts(texts, o, was.get(o, ()), store), _parts(texts, o, now[o], store)) for o in touched}
+    found = {o: ({*_parts(texts, o, was.get(o, ()), store)}, _parts(texts, o, now[o], store)) for o in touched}
     return {o: fresh for o, (mine, theirs) in found.items()
-            if (fresh := {x: at for x, at in theirs.items() if x not in mine})}
+            if (fresh := [x for x in theirs if x not in mine])}
 
 # %% ../../nbs/08_store/10_sync.ipynb #042e8c39
 _LATEST = 2**32 - 1  # Seconds; a date that somebody made up need not stop us
@@ -250,7 +244,7 @@ def merge_commit(
 ) -> tuple[datetime, str, list[bytes], str]:  # For `new_commits`
     "A commit that holds all that stands in either."
     base, top = (one, other) if over else sorted((one, other))
-    new = {obj: [*lines] for obj, lines in news(repo, base, top, store).items()}
+    new = news(repo, base, top, store)
     there = notes_on(repo, {base: [*new]})[base] if base else {}
     changes = note_changes(repo, base, there, new) if store in REFS else piece_changes(there, new)
     parent = [] if over else [b"merge %s\n" % top.encode()]
@@ -291,10 +285,10 @@ def merge_refs(
     repo: Repo,
     theirs: Mapping[str, str],  # Store to a commit that is in this clone
     patience: float = 30.0,  # Seconds to keep trying while others write
-) -> dict[str, dict[str, dict[bytes, int]]]:  # By store, what was new here
+) -> dict[str, dict[str, list[bytes]]]:  # By store, what was new here
     "Unite the refs here with theirs, so that all that stands in either is here."
     check_commits(repo, theirs)
-    came: dict[str, dict[str, dict[bytes, int]]] = {}
+    came: dict[str, dict[str, list[bytes]]] = {}
     def attempt() -> None:
         ours, new, both, over = shared_tips(repo), {}, dict[str, tuple[str, str]](), dict[str, str]()
         for store, tip in theirs.items():
@@ -331,7 +325,7 @@ class SyncResult:
         return {**vars(self), **lists, "came": dict(self.came), "went": dict(self.went)}
 
 # %% ../../nbs/08_store/10_sync.ipynb #9a088ad6
-News = Mapping[str, Mapping[str, Mapping[bytes, int]]]  # Store to annotated object to lines
+News = Mapping[str, Mapping[str, Sequence[bytes]]]  # Store to annotated object to lines
 
 
 def _result(remote: Remote, came: Sequence[News], went: Sequence[News], **more: Any) -> SyncResult:
@@ -355,8 +349,7 @@ def _due(repo: Repo, theirs: Mapping[str, str]) -> Iterator[tuple[News, dict[str
         yield {s: news(repo, theirs.get(s, ""), tip, s) for s, tip in commits.items()}, commits
 
 # %% ../../nbs/08_store/10_sync.ipynb #7d6bdeab
-def _lacking(repo: Repo, ours: Mapping[str, str], theirs: Mapping[str, str]) -> dict[str,
-    dict[str, dict[bytes, int]]]:
+def _lacking(repo: Repo, ours: Mapping[str, str], theirs: Mapping[str, str]) -> News:
     return {s: news(repo, ours.get(ref_of(s), ""), tip, s) for s, tip in theirs.items()}
 
 # %% ../../nbs/08_store/10_sync.ipynb #b79af93e

@@ -138,7 +138,7 @@ def test_neither_order_nor_repetition_of_records_matters(history, data):
     again = data.draw(st.lists(st.sampled_from(history), max_size=5))
     mixed = data.draw(st.permutations(history + again))
     one, two = folded(mixed), folded(history)
-    assert one == two and (one.verdicts, one.barred) == (two.verdicts, two.barred)
+    assert one == two and (one.verdicts, one.to_ask) == (two.verdicts, two.to_ask)
 
 
 @pytest.mark.slow
