@@ -205,7 +205,7 @@ def _notes(repo: Repo, s: Snapshot) -> Iterator[Finding]:
 
 
 def _records(repo: Repo, s: Snapshot) -> Iterator[Finding]:
-    lost = loss_findings(repo, [r for _, r in s.rows if r["kind"] == "run"])
+    lost = loss_findings(repo)
     yield from (*lost, *tolerate_removed(promise_findings(s), lost))
     yield Finding("records", "ok", f"{counted_noun(len(s.events.records), 'record')} of "
                   f"{counted_noun(len(s.state.runs), 'run')}, {len(s.state.undone)} taken back.")

@@ -223,26 +223,21 @@ def _why(x: Lost) -> str:
     return f"{did} by {tool[1] if tool else 'the commit “' + x.how[:60] + '”'} on {x.at:%Y-%m-%d}"
 
 
-def _loss(why: str, found: Sequence[Lost], runs: Sequence[Mapping[str, object]]) -> Finding:
+def _loss(why: str, found: Sequence[Lost]) -> Finding:
     first, memories = found[0], tuple(m for x in found for m in x.memories())
     n = sum(len(x.parts) for x in found)
     what = counted_noun(*((n, "record of ours", "records of ours") if first.ours
                           else (len(memories) or n, "memory", "memories")))
-    seen = max((str(r["at"]) for r in runs if not first.at or as_utc(str(r["at"])) <= first.at), default="")
-    run = f"; the run of {seen[:16]} came before" if seen and not first.ours else ""
     return Finding("records" if first.ours else "notes", "note" if first.meant else "broken",
-                   f"{what} {'is' if what.startswith('1 ') else 'are'} gone from {first.ref}: {why}{run}.",
+                   f"{what} {'is' if what.startswith('1 ') else 'are'} gone from {first.ref}: {why}.",
                    "" if first.meant else "gnc restore --lost", first.ref, memories)
 
 
-def loss_findings(
-    repo: Repo,
-    runs: Sequence[Mapping[str, object]] = (),  # Records of runs
-) -> list[Finding]:
-    "What is gone, since when, which run has seen it last, and what brings it back."
+def loss_findings(repo: Repo) -> list[Finding]:
+    "What is gone, since when, and what brings it back."
     by: dict[tuple[str, str], list[Lost]] = defaultdict(list)
     for x in losses(repo): by[x.ref, _why(x)].append(x)
-    return [_loss(why, found, runs) for (_, why), found in by.items()]
+    return [_loss(why, found) for (_, why), found in by.items()]
 
 # %% ../../nbs/08_store/14_loss.ipynb #e342182e
 def tolerate_removed(
@@ -255,10 +250,7 @@ def tolerate_removed(
             for f in found]
 
 
-def audit_with_losses(
-    repo: Repo,
-    lost: Sequence[Finding],  # From `loss_findings`
-) -> Report:
+def audit_with_losses(repo: Repo) -> Report:
     "What the audit finds, and what is lost."
-    r = audit(repo.path)
+    lost, r = loss_findings(repo), audit(repo.path)
     return Report((*(f for f in lost if f.remedy), *tolerate_removed(r.findings, lost)), r.checked)

@@ -221,9 +221,11 @@ def news(
     was, now = _blobs(repo, known), _blobs(repo, other)
     touched = [o for o, blobs in now.items() if blobs != was.get(o)]
     texts = read_blobs(repo, {b for o in touched for b in (*now[o], *was.get(o, ()))})
-    found = {o: ({*_parts(texts, o, was.get(o, ()), store)}, _parts(texts, o, now[o], store)) for o in touched}
-    return {o: fresh for o, (mine, theirs) in found.items()
-            if (fresh := [x for x in theirs if x not in mine])}
+    out = dict[str, list[bytes]]()
+    for o in touched:
+        mine = {*_parts(texts, o, was.get(o, ()), store)}
+        if fresh := [x for x in _parts(texts, o, now[o], store) if x not in mine]: out[o] = fresh
+    return out
 
 # %% ../../nbs/08_store/10_sync.ipynb #042e8c39
 _LATEST = 2**32 - 1  # Seconds; a date that somebody made up need not stop us

@@ -205,7 +205,7 @@ def _finding_lines(h: Any, verbose: bool) -> Lines:
 def _audit(call: Call) -> None:
     from git_notes_consolidation.store import loss
     repo = open_repo(call.repo)
-    r = loss.audit_with_losses(repo, [*loss.loss_findings(repo)])
+    r = loss.audit_with_losses(repo)
     broken = counted_noun(sum(f.level == "broken" for f in r.findings), "invariant is", "invariants are")
     call.show({"ok": r.ok, "checked": r.checked, "findings": [asdict(f) for f in r.findings]},
               table("Checked", ("what", "count"), [*r.checked.items()], right=("count",)), "",
