@@ -46,7 +46,7 @@ LEVELS = ("broken", "warn", "note", "ok")
 @dataclass(frozen=True)
 class Finding:
     "One thing about the repository."
-    # git, notes, plugin, index, records, model, extras, hooks, runs, sync, lock, disk, clock or observability
+    # git, notes, plugin, index, records, model, extras, hooks, settings, runs, sync or observability
     area: str
     # broken: something is lost or cannot be done; warn: it can come to that; note: good to know; ok
     level: str
