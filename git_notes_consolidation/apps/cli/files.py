@@ -96,8 +96,7 @@ def _quoted(e: Entry, sign: str, style: str, most: int = 3) -> Iterator[Text]:
 def _taken_lines(t: files_tidy.Taken) -> Iterator[Text]:
     "An entry that is removed, and why."
     where = f" {_line_numbers(t.by)}" if t.by else ""
-    score = f" (score {t.score:.2f})" if t.score is not None else ""
-    why = f": {plain(t.reason, 120)}{score}"
+    why = f": {plain(t.reason, 120)}"
     head = {"repeated": f"duplicate of{where}", "replaced": f"replaced by{where}{why}",
             "budget": f"over the budget{why}", "chosen": "chosen with --take",
             "emptied": "nothing is left below it"}[t.why]
@@ -120,11 +119,10 @@ def _entry_row(e: Entry) -> dict[str, Any]:
 
 def _plan_row(p: files_tidy.FilePlan, run: str = "") -> dict[str, Any]:
     "A plan for JSON."
-    taken = [_entry_row(t.entry) | {"why": t.why, "reason": t.reason, "words": t.words, "score": t.score,
+    taken = [_entry_row(t.entry) | {"why": t.why, "reason": t.reason, "words": t.words,
                                     "by": t.by and _entry_row(t.by)} for t in p.taken]
     asked = [{"older": _entry_row(x.older), "newer": _entry_row(x.newer), "relation": x.relation,
-              "reason": x.reason, "words": x.words, "order_known": x.ordered,
-              "confidence": x.confidence} for x in p.asked]
+              "reason": x.reason, "words": x.words, "confidence": x.confidence} for x in p.asked]
     return {"before": files_tidy.size_of(p.file.raw), "after": files_tidy.size_of(p.after),
             "path": p.file.path, "entries": len(p.file.entries), "taken": taken, "asked": asked,
             "over": dict(p.over), "run_id": run, "diff": files_tidy.diff_of(p)}
@@ -159,14 +157,13 @@ def _plan_lines(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -
     shown = p.taken if all_ else p.taken[:most]
     for t in shown: yield from _taken_lines(t)
     if len(p.taken) > len(shown): yield Text(f"… and {len(p.taken) - len(shown)} more; -v shows all")
-    likely = [x for x in p.asked if all_ or x.likely]
-    few = likely if all_ else likely[:most // 2]
-    if likely: yield Text(f"\nFor you to decide; nothing is done about these: {len(likely)}")
+    few = p.asked if all_ else p.asked[:most // 2]
+    if few: yield Text(f"\nFor you to decide; nothing is done about these: {len(p.asked)}")
     for x in few: yield from _doubt_lines(x)
     if not done and any(e.loose and e.place.path == p.file.path for x in few for e in (x.older, x.newer)):
         yield Text(f"  To remove one of them: {_command(p.file.path)} --take LINE", style="dim")
     if more := len(p.asked) - len(few):
-        yield Text(f"… and {more} more; -v shows all" if few else f"Guesses: {more}; -v shows them")
+        yield Text(f"… and {more} more; -v shows all")
     if not p.taken and not p.asked: yield Text("Nothing to do: no duplicates, nothing replaced.")
     if p.over:
         much = ", ".join(f"{n:,} {k}" for k, n in p.over)

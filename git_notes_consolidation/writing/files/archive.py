@@ -35,7 +35,7 @@ def sha(raw: bytes) -> str: return hashlib.sha256(raw).hexdigest()
 
 def _row(t: Taken, raw: bytes) -> dict[str, Any]:
     e, p = t.entry, t.entry.place
-    told = {"headings": [*p.headings], "line": p.lines[0], "score": t.score, "words": t.words or None,
+    told = {"headings": [*p.headings], "line": p.lines[0], "words": t.words or None,
             "written": e.time and e.time.isoformat(), "dated": e.dated or None,
             "by": t.by and t.by.text, "by_line": t.by and t.by.place.lines[0]}
     return {"kind": "entry", "why": t.why, "reason": t.reason, "start": p.start,
@@ -182,7 +182,6 @@ def put_among(
     base: bytes,  # A file as it was left
     now: bytes,  # As it was edited since
     entries: Sequence[_Row],  # Of the archive
-    below: bool = True,  # Where something new stands at a piece's place: below what was above it?
 ) -> tuple[bytes, list[tuple[int, int]]] | None:  # And where the pieces are; none: nowhere to put one
     "A file as it is now, with some pieces at the places that they had."
     (starts, was), (_, lines) = _lines(base), _lines(now)
@@ -196,13 +195,14 @@ def put_among(
         if not low and high < 0: return None
         first, last = low or max(0, high - several), high if high >= 0 else low + several
         if piece in b"".join(lines[first:last]): continue  # It is there again
-        at = low if low and (below or high < 0) else high
+        at = low or high
         if at < len(lines) and not piece.endswith((b"\n", b"\r")):
             piece += b"\r\n" if b"\r\n" in now else b"\n"
         out += b"".join(lines[done:at]) + piece
         spans.append((len(out) - len(piece), len(out)))
         done = at
     return bytes(out) + b"".join(lines[done:]), spans
+
 
 # %% ../../../nbs/16_writing/10_files/06_archive.ipynb #0b8ff35f
 @dataclass(frozen=True)
@@ -213,18 +213,15 @@ class Undone:
     edited: bool  # Was the file edited since? Then it is not what it was, to the byte
 
 
-def _restore(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str,
-              now: datetime) -> bytes | None:
+def _restore(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str, now: datetime) -> bytes | None:
     "A file's bytes with what a run took out; none: they cannot be told."
     if r.get("after") == sha(raw):
         before = put_back(raw, entries)
         return before if sha(before) == r.get("before") else None
-    base = str(r.get("text", "")).encode(errors="replace")
-    for below in (True, False):
-        if not (found := put_among(base, raw, entries, below)): return None
-        f = MemoryFile(shown, Path(shown), found[0], entries_of(found[0], shown), now)
-        if still_says(f, [FilePlace(shown, a, b, (1, 1)) for a, b in found[1]]): return found[0]
-    return None
+    if not (found := put_among(str(r.get("text", "")).encode(errors="replace"), raw, entries)): return None
+    f = MemoryFile(shown, Path(shown), found[0], entries_of(found[0], shown), now)
+    return found[0] if still_says(f, [FilePlace(shown, a, b, (1, 1)) for a, b in found[1]]) else None
+
 
 # %% ../../../nbs/16_writing/10_files/06_archive.ipynb #a63cb092
 def taken_out(path: Path) -> bool:

@@ -6,8 +6,8 @@
 from __future__ import annotations
 import re
 from bisect import bisect_right
-from collections import Counter, defaultdict
-from collections.abc import Callable, Container, Iterable, Iterator, Sequence
+from collections import defaultdict
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property, lru_cache
@@ -92,19 +92,12 @@ def item_text(
     return "\n".join([lines[0][wide:].rstrip(), *rest]).strip()
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #2b80b880
-_DATE_FIELD = re.compile(r"(?i)\W*(?:date|dated|created|recorded|decided(?: on)?)\W*:\W*(\d{4}-\d\d-\d\d)\W*")
-_SAYS = re.compile(r"(?i)^\s*(?:[-*+]\s+)?(?:\W*(?:decision|title|summary|subject|what)\W*:\W*)?")
-
-
 def titled(text: str) -> tuple[datetime | None, str, str]:  # Time, title and body
-    "A text's date, its first line, and the rest; a date with its label is no title."
+    "A text's date, its first line, and the rest."
     at, said = leading_date(text)
     first, _, rest = (said or text).partition("\n")
-    if rest.strip() and (m := _DATE_FIELD.fullmatch(first)):
-        line, _, rest = rest.strip("\n").partition("\n")
-        at, said = leading_date(f"{m[1]}: {_SAYS.sub('', line)}")
-        first = said or line
     return at if said else None, " ".join(first.split()), rest.strip("\n").rstrip()
+
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #e2f26f79
 class _File:
@@ -176,33 +169,25 @@ def _part(label: str) -> str:  # Empty where it is none
     return first if first in _PARTS and not label[-1].isdigit() else ""
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #a35d4beb
-_Unit = tuple[str, int]  # The label of a line or an item, or nothing; and where its list begins, or -1
-
-
-def _units(f: _File, body: Sequence[Block]) -> Iterator[_Unit]:
-    "What a section says, by its labels."
+def _labels(f: _File, body: Sequence[Block]) -> Iterator[str]:
+    "The labels of what a section says, or nothing for what has none."
     led = False
     for b in body:
         if b.kind == "paragraph":
-            said = [label_of(x) for x in f.lines[b.start:b.end]]
-            led = bool(said[0])
-            yield from ((x, -1) for x in said if x) if led else [("", -1)]
+            found = [label_of(x) for x in f.lines[b.start:b.end]]
+            led = bool(found[0])
+            yield from filter(None, found) if led else [""]
         elif b.kind == "list":
-            if not led: yield from ((label_of(f.lines[start]), b.start) for start, _ in b.items)
+            if not led: yield from (label_of(f.lines[start]) for start, _ in b.items)
             led = False
 
 
-def _recurring(units: Iterable[_Unit]) -> frozenset[str]:
-    "The labels of several lists."
-    seen = Counter(label for label, _ in {*units})
-    return frozenset(x for x, n in seen.items() if x and n > 1)
-
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #f64e38ea
-def _is_record(units: Sequence[_Unit], heads: Sequence[str], recurring: Container[str]) -> bool:
+def _is_record(labels: Sequence[str]) -> bool:
     "Are these the fields of one thing?"
-    found = [_part(x) or (x if at < 0 or x in recurring else "") for x, at in units]
-    fields = [x for x in (*found, *map(_part, heads)) if x]
-    return 1 < len({*fields}) > len(fields) / 2 and 2 * len(fields) >= len(units) + len(heads)
+    parts = [x for x in map(_part, labels) if x]
+    return 1 < len({*parts}) > len(parts) / 2 and 2 * len(parts) >= len(labels)
+
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #f5feaf74
 def _sections(f: _File, only: bool) -> Iterator[tuple[list[Block], Sequence[Block], bool, bool]]:
@@ -211,19 +196,18 @@ def _sections(f: _File, only: bool) -> Iterator[tuple[list[Block], Sequence[Bloc
     heads, done, above = [i for i, b in enumerate(blocks) if b.kind == "heading"], 0, list[Block]()
     if blocks and heads[:1] != [0]: yield [], blocks[:heads[0] if heads else None], True, False
     heads.append(len(blocks))
-    direct = [[*_units(f, blocks[i + 1:end])] for i, end in zip(heads, heads[1:])]
-    recurring = _recurring(u for units in direct for u in units)
-    for n, (i, units) in enumerate(zip(heads, direct)):
+    for n, i in enumerate(heads[:-1]):
         b, last = blocks[i], n + 1
         above = [*(x for x in above if x.level < b.level), b]
         if i < done: continue
         while heads[last] < len(blocks) and blocks[heads[last]].level > b.level: last += 1
-        inner = [blocks[k] for k in heads[n + 1:last]]
+        inner, labels = [blocks[k] for k in heads[n + 1:last]], [*_labels(f, blocks[i + 1:heads[n + 1]])]
         parts = [x.title for x in inner if x.level == min(y.level for y in inner)]
-        able = not only or b.level > 1 or any(_part(x) for x, _ in units)
-        record = able and _is_record(units, parts, recurring)
+        able = not only or b.level > 1 or any(map(_part, labels))
+        record = able and _is_record([*labels, *parts])
         done = heads[last if record else n + 1]
         yield above, blocks[i + 1:done], done < heads[last], record
+
 
 # %% ../../../nbs/16_writing/10_files/02_markdown.ipynb #8d14bb24
 _TAG = re.compile(r"</?[\w-]+[^<>\n]*>")
@@ -232,10 +216,9 @@ _LABELS_LIST = (":", "：", "**", "__")
 
 def _items(f: _File, body: Sequence[Block], headings: tuple[str, ...]) -> Iterator[Entry]:
     "The entries of a section that has a list."
-    lead, done, recurring = "", 0, _recurring(_units(f, body))
+    lead = ""
     for n, b in enumerate(body):
         words = f.words(b)
-        if n < done: continue
         if b.kind == "list":
             for start, end in b.items:
                 place = f.place(start, min(end, b.end), headings)
@@ -245,14 +228,11 @@ def _items(f: _File, body: Sequence[Block], headings: tuple[str, ...]) -> Iterat
         above, lead = lead, words
         end = next((k for k in range(n + 1, len(body)) if body[k].kind != "other"), len(body))
         introduces = end < len(body) and body[end].kind == "list"
-        fields = introduces and b.kind == "paragraph" and _is_record([*_units(f, body[end:end + 1])], (),
-                                                               recurring)
         label = introduces and words.endswith(_LABELS_LIST)
-        if b.kind != "paragraph" or _TAG.fullmatch(words) or label and not fields: continue
-        if fields: done = end = end + 1
+        if b.kind != "paragraph" or _TAG.fullmatch(words) or label: continue
         at, title, text = titled("\n".join(f.lines[b.start:body[end - 1].end]).strip())
         place = f.place(b.start, body[end - 1].end, headings)
-        yield Entry(title, text, place, "paragraph", (*headings, above), at, loose=fields or not introduces)
+        yield Entry(title, text, place, "paragraph", (*headings, above), at, loose=not introduces)
 
 
 DATED = re.compile(r"^(?:[-*][ \t]+)?\**date\**:\**[ \t]*(\d{4}-\d\d-\d\d)", re.I | re.M)

@@ -22,7 +22,6 @@ from ..effects import make_fact, BadFact, Draft
 from ..records import _Held, commit_of
 from ..write import WritingService
 from .entries import Entry
-from .markdown import label_of
 from .reading import MemoryFile
 
 # %% auto #0
@@ -118,42 +117,20 @@ def find_news(
     return [(n, e, was, changed.get(was.id) if was else over.get(k)) for k, (n, e, was) in enumerate(new)]
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #071b2362
-def _heading_above(title: str, headings: Sequence[str]) -> str:  # Empty: none
-    "The heading below which a title stands."
-    return next((h for h in reversed(headings) if h != title), "")
-
-
-class Shared(NamedTuple):
-    "The titles that say several things."
-    headings: frozenset[str]  # They stand under more than one heading
-    files: frozenset[str]  # They stand in several files, which are no copies of each other
-
-
 _TITLE = 200  # Characters of a title in the log
 
 
-def shared_titles(
-    said: Iterable[tuple[str, Entry | Imported]],  # With the file's path
-) -> Shared:
-    "Which titles say something else elsewhere."
-    over, where, files = (defaultdict[str, set[str]](set) for _ in range(3))
-    for path, x in said:
-        title = x.title[:_TITLE]
-        over[title].add(_heading_above(x.title, x.headings if isinstance(x, Imported) else x.place.headings))
-        where[title].add(path)
-        files[path].add(title)
-    def copies(a: str, b: str) -> bool:
-        return 4 * len(files[a] & files[b]) >= 3 * min(len(files[a]), len(files[b]))
-    return Shared(frozenset(t for t, heads in over.items() if len(heads) > 1),
-                  frozenset(t for t, paths in where.items() if not all(copies(min(paths), p) for p in paths)))
+def _above(e: Entry) -> str:  # Empty: none
+    "The heading below which an entry stands."
+    return next((h for h in reversed(e.place.headings) if h != e.title), "")
 
 
-def _context_of(e: Entry, path: str, shared: Shared) -> str:  # Empty: it says so itself
-    "What an entry is about."
-    title, field = e.title[:_TITLE], label_of(e.title) or label_of(e.body.partition("\n")[0])
-    told = (Path(path).stem if field and title in shared.files else "",
-            _heading_above(e.title, e.place.headings) if title in shared.headings else "")
-    return ", ".join(filter(None, told))
+def repeated_titles(entries: Iterable[Entry]) -> set[str]:
+    "The titles that stand under more than one heading."
+    heads = defaultdict[str, set[str]](set)
+    for e in entries: heads[e.title].add(_above(e))
+    return {title for title, above in heads.items() if len(above) > 1}
+
 
 # %% ../../../nbs/16_writing/10_files/08_notes.ipynb #83e98141
 @dataclass(frozen=True)
@@ -197,14 +174,14 @@ def new_entries(
     "The entries that are not in the notes yet."
     memories, edges, known = dict[str, Memory](), list[MemoryEdge](), 0
     rows, left = list[dict[str, Any]](), list[str]()
-    shared = shared_titles((*((f.path, e) for f in files for e in f.entries),
-                            *((path, x) for path, there in before.items() for x in there.values())))
+    repeated = repeated_titles(e for f in files for e in f.entries)
     for f in files:
         new = find_news(f, before.get(f.path, {}), held)
         known += len(f.entries) - len(new)
         for n, e, named, over in new:
             was = held.get(over.id) if over else named
-            try: m = _memory_of(f, n, e, was, commit, namespace, now, _context_of(e, f.path, shared), secrets)
+            head = _above(e) if e.title in repeated else ""
+            try: m = _memory_of(f, n, e, was, commit, namespace, now, head, secrets)
             except BadFact as x: left.append(f"{e.place}: {x}"); continue
             if m.id in memories: known += 1; continue
             memories[m.id] = m

@@ -11,22 +11,21 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from ...core.memory import digest, Memory
-from ...core.models import EdgeType, MemoryEdge, MemoryMetadata
+from ...core.models import EdgeType, MemoryEdge
 from ...core.settings import SubconsciousnessConfig
 from ...core.tokens import estimate_tokens
-from ...retention.score import retention_scores
 from ...similarity.lexical import LexicalEmbedder
 from ...store.state import State
 from ...supersession.judge import WORTH_ASKING
 from ...consolidation.scan import Scanned, Scope
-from ...store.metadata import metadata_of
 from ...consolidation.pipeline import desired_state
+from ..history import hidden_and_shown
 from .entries import BadFile, Entry, FilePlace, line_starts
 from .markdown import emptied, joined, reads_same, without
 from .reading import MemoryFile, entries_of
 
 # %% auto #0
-__all__ = ['read_entries', 'doubt', 'Taken', 'Budget', 'size_of', 'by_worth', 'plan_tidy']
+__all__ = ['read_entries', 'doubt', 'Budget', 'size_of', 'plan_tidy']
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #a1154e8e
 @dataclass(frozen=True)
@@ -98,7 +97,7 @@ class Taken:
     by: Entry | None = None  # What says it, or what replaced it
     reason: str = ""
     words: str = ""  # Quoted from what replaced it
-    score: float | None = None  # Of its retention, for a budget
+
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #dfcff0d6
 @dataclass(frozen=True)
@@ -109,14 +108,8 @@ class Doubt:
     relation: str  # replaced, part or repeated
     reason: str
     words: str = ""
-    ordered: bool = True  # Is it known which is newer?
     confidence: float = 1.0  # Of the judge; below `SURE` it is a guess
 
-    @property
-    def likely(self) -> bool:
-        "Is it surer than most, or between two that both say when they were written?"
-        own = all(e.dated in ("its words", "its fields") for e in (self.older, self.newer))
-        return self.confidence >= LIKELY or own and self.ordered
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #8c23f8d6
 _NEAREST = 5  # Older entries that each is held against, beside those that it names
@@ -134,12 +127,12 @@ def _engine(reads: Sequence[Read], config: SubconsciousnessConfig,
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #5ab2daaf
 _RELATION = {EdgeType.DUPLICATE_OF: "repeated", EdgeType.SUPERSEDES: "replaced"}
-_ById = Mapping[str, Read]
+_MOST_ASKED = 10  # Questions
 
 
 def _forbids(
     e: MemoryEdge,
-    by_id: _ById,
+    by_id: Mapping[str, Read],
     open_to: Mapping[str, set[str]],  # What replaced a memory, or may have
 ) -> str:  # Empty: nothing
     "Why what the engine is sure of is only asked."
@@ -151,22 +144,21 @@ def _forbids(
     return f"{why}; {e.reason}" if why else ""
 
 
-def _question(e: MemoryEdge, why: str, by_id: _ById) -> Doubt | None:
+def _question(e: MemoryEdge, why: str, by_id: Mapping[str, Read]) -> Doubt | None:
     "What a person is asked, where it is worth a look."
-    newer, older = by_id[e.source_id], by_id[e.target_id]
+    newer, older = by_id[e.source_id].entry, by_id[e.target_id].entry
     relation = "part" if e.kind == "partial" else _RELATION.get(e.edge_type, "")
-    if not relation or links_to(older.entry, newer.entry) or links_to(newer.entry, older.entry): return None
-    ordered = order_known(older, newer)
-    if e.weight < (WORTH_ASKING if ordered and older.entry.time != newer.entry.time else LIKELY): return None
-    return Doubt(older.entry, newer.entry, relation, why, e.span or "", ordered, e.weight)
+    own = older.time != newer.time and {older.dated, newer.dated} <= {"its words", "its fields"}
+    if not relation or links_to(older, newer) or links_to(newer, older): return None
+    if e.weight < (WORTH_ASKING if own else LIKELY): return None
+    return Doubt(older, newer, relation, why, e.span or "", e.weight)
 
 
-def _taken_for(i: str, d: MemoryMetadata, by_id: _ById, sure: Iterable[MemoryEdge]) -> Taken | None:
-    other = d.superseded_by if d.superseded_by and d.superseded_kind == "full" else d.duplicate_of
-    if not other: return None
-    pair = (other, i) if other == d.superseded_by else (i, other)
-    e = next(x for x in sure if (x.source_id, x.target_id) == pair)
-    return Taken(by_id[i].entry, _RELATION[e.edge_type], by_id[other].entry, e.reason or "", e.span or "")
+def _taken_for(e: MemoryEdge, by_id: Mapping[str, Read]) -> tuple[str, Taken]:
+    hidden, stays = hidden_and_shown(e)
+    return hidden, Taken(by_id[hidden].entry, _RELATION[e.edge_type], by_id[stays].entry, e.reason or "",
+                         e.span or "")
+
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #ffd34b8a
 def relate_entries(
@@ -182,12 +174,12 @@ def relate_entries(
     for e in (*edges, *(e for e, _ in questions)):
         if e.edge_type == EdgeType.SUPERSEDES: open_to[e.target_id].add(e.source_id)
     told = [(e, _forbids(e, by_id, open_to)) for e in edges]
-    sure = [e for e, why in told if not why]
-    open_ = [*((e, why) for e, why in told if why), *questions]
-    asked = [x for e, why in open_ if (x := _question(e, why, by_id))]
+    sure = sorted((e for e, why in told if not why), key=lambda e: e.edge_type == EdgeType.SUPERSEDES)
+    asked = [x for e, why in (*((e, why) for e, why in told if why), *questions)
+             if (x := _question(e, why, by_id))]
     asked.sort(key=lambda x: (-x.confidence, x.newer.place, x.older.place))
-    meta = metadata_of([r.memory for r in reads], sure, (), State())
-    return {i: t for i, d in meta.items() if (t := _taken_for(i, d, by_id, sure))}, asked
+    return dict(_taken_for(e, by_id) for e in sure), asked[:_MOST_ASKED]
+
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #70bcbb13
 @dataclass(frozen=True)
@@ -213,27 +205,13 @@ def excess(
     return {k: n - most for k, n in there.items() if (most := getattr(budget, k)) is not None and n > most}
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #629d4b38
-def by_worth(
-    reads: Sequence[Read],
-    config: SubconsciousnessConfig,
-    now: datetime,
-    gone: Iterable[Taken] = (),  # What was said again counts from then on
-    asked: Iterable[Doubt] = (),  # What these mark goes first
-) -> list[Taken]:
+def _budget_order(reads: Iterable[Read], asked: Iterable[Doubt]) -> list[Taken]:
     "Entries in the order in which a budget takes them."
-    marked = {id(x.older): x for x in asked if x.likely and x.relation != "part"}
-    again: dict[int, datetime] = {}
-    for t in gone:
-        if t.why == "repeated" and t.by and t.entry.time:
-            again[id(t.by)] = max(t.entry.time, again.get(id(t.by), t.entry.time))
-    meta = {r.memory.id: MemoryMetadata(r.memory.id, last_accessed=again.get(id(r.entry))) for r in reads}
-    scores = retention_scores([r.memory for r in reads], meta, config.retention, now)
-    found = []
-    for r, s in zip(reads, scores):
-        x = marked.get(id(r.entry))
-        why = f"perhaps {x.relation}" if x else "the least worth keeping"
-        found.append(Taken(r.entry, "budget", x.newer if x else None, why, score=round(s.overall, 4)))
-    return sorted(found, key=lambda t: (t.by is None, t.score, -t.entry.place.start))
+    marked = {id(x.older): x for x in asked if x.relation != "part"}
+    found = (Taken(r.entry, "budget", x.newer if x else None, f"perhaps {x.relation}" if x else "the oldest")
+             for r in reads for x in (marked.get(id(r.entry)),))
+    return sorted(found, key=lambda t: (t.by is None, t.entry.time, -t.entry.place.start))
+
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #400b46a1
 def places_of(taken: Iterable[Taken]) -> list[FilePlace]: return [t.entry.place for t in taken]
@@ -302,17 +280,12 @@ def still_says(
     return [e.text for e in entries_of(without(f.raw, places), f.path)] == stay
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #a624dbc2
-def _able_to_go(f: MemoryFile, taken: Sequence[Taken], checks: int = 40) -> list[Taken]:
-    "Those that can go: all, or of the halves what can; after so many checks the rest stays."
-    left = [checks]
-    def able(some: Sequence[Taken]) -> list[Taken]:
-        if not some or left[0] <= 0: return []
-        left[0] -= 1
-        if still_says(f, places_of(some)): return [*some]
-        half = len(some) // 2
-        return [*able(some[:half]), *able(some[half:])] if half else []
-    found = able(taken)
-    return found if len(found) == len(taken) or still_says(f, places_of(found)) else []
+def _able_to_go(f: MemoryFile, taken: Sequence[Taken]) -> list[Taken]:
+    "Those that can go: all, or those of which each can go by itself."
+    if still_says(f, places_of(taken)): return [*taken]
+    some = [t for t in taken if still_says(f, places_of([t]))]
+    return some if still_says(f, places_of(some)) else []
+
 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #3fccad1d
 def taken_by_line(
@@ -337,7 +310,7 @@ def plan_tidy(
     "What tidying some files would take out of each, and what it asks; nothing is written."
     reads = read_entries(files)
     gone, asked = relate_entries(reads, config, now)
-    ranked = by_worth(reads, config, now, gone.values(), asked) if budget != Budget() else []
+    ranked = _budget_order(reads, asked) if budget != Budget() else []
     return tuple(_plan(f, [gone[r.memory.id] for r in reads if r.file is f and r.memory.id in gone], asked,
                        budget, ranked, take) for f in files)
 
@@ -357,7 +330,7 @@ def _plan(f: MemoryFile, gone: Sequence[Taken], asked: Sequence[Doubt], budget: 
 # %% ../../../nbs/16_writing/10_files/05_tidy.ipynb #6446afa4
 def diff_of(p: FilePlan) -> str:
     "A unified diff of what a plan takes out."
-    was, now = (x.decode("utf-8", "replace") for x in (p.file.raw, p.after))
-    lines = difflib.unified_diff(re.findall(".*\n|.+", was), re.findall(".*\n|.+", now), p.file.path,
-                                 p.file.path, n=1)
-    return "".join(x if x.endswith("\n") else f"{x}\n\\ No newline at end of file\n" for x in lines)
+    was, now = (re.findall(".*\n|.+", x.decode("utf-8", "replace")) for x in (p.file.raw, p.after))
+    return "".join(x if x.endswith("\n") else f"{x}\n\\ No newline at end of file\n"
+                   for x in difflib.unified_diff(was, now, p.file.path, p.file.path, n=1))
+
