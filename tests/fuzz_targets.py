@@ -12,57 +12,25 @@ from functools import cache
 from io import StringIO
 from pathlib import Path
 
-from git_notes_consolidation.store import changes as arrivals
-from git_notes_consolidation.session import block
-from git_notes_consolidation.apps.cli import app as cli
-from git_notes_consolidation.apps.cli import program as apps_program
-from git_notes_consolidation.core import loading as config
-from git_notes_consolidation.core import settings as core_settings
-from git_notes_consolidation.core import parsing as core_parsing
-from git_notes_consolidation.evaluation import dates as dating
-from git_notes_consolidation.store import git as store_git
-from git_notes_consolidation.apps.mcp import server as apps_server
-from git_notes_consolidation.apps.mcp import tools as workspace
-from git_notes_consolidation.similarity import lexical as embedding
-from git_notes_consolidation.similarity import embedder as similarity_embedder
-from git_notes_consolidation.similarity import plugin_vectors as similarity_plugin_vectors
-from git_notes_consolidation.evaluation import pairs as evaluation
-from git_notes_consolidation.evaluation import chains as evaluation_chains
-from git_notes_consolidation.text import facts
+from git_notes_consolidation.store import (
+    cache as index, changes as arrivals, events as notes, git as store_git, reader as store_reader, state as store_state, tables as store_tables)
+from git_notes_consolidation.session import block, budget as packing, fast_start as starting, hooks
+from git_notes_consolidation.apps.cli import app as cli, program as apps_program
+from git_notes_consolidation.core import loading as config, parsing as core_parsing, saving, settings as core_settings, tokens
+from git_notes_consolidation.evaluation import chains as evaluation_chains, dates as dating, labelled as scoring, pairs as evaluation, retrieval
+from git_notes_consolidation.apps.mcp import replies, server as apps_server, tools as workspace
+from git_notes_consolidation.similarity import embedder as similarity_embedder, lexical as embedding, plugin_vectors as similarity_plugin_vectors
+from git_notes_consolidation.text import facts, names as text_names, sentences
 from git_notes_consolidation.retention import touches as forecast
-from git_notes_consolidation.staleness import history as gitlog
-from git_notes_consolidation.session import hooks
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.store import tables as store_tables
+from git_notes_consolidation.staleness import history as gitlog, mentions as naming
 from git_notes_consolidation.supersession import judge as judging
-from git_notes_consolidation.llm import protocol as llm
-from git_notes_consolidation.temporal import prose as masking
-from git_notes_consolidation.staleness import mentions as naming
-from git_notes_consolidation.store import reader as store_reader
-from git_notes_consolidation.store import events as notes
-from git_notes_consolidation.store import state as store_state
-from git_notes_consolidation.session import budget as packing
-from git_notes_consolidation.llm import supersession_prompt as llm_supersession_prompt
-from git_notes_consolidation.llm import summary_prompts as prompts
-from git_notes_consolidation.recall import questions
-from git_notes_consolidation.recall import rank as ranking
-from git_notes_consolidation.recall import service as recall
-from git_notes_consolidation.llm import redact as redacting
-from git_notes_consolidation.apps.mcp import replies
-from git_notes_consolidation.evaluation import retrieval
-from git_notes_consolidation.core import saving
-from git_notes_consolidation.evaluation import labelled as scoring
-from git_notes_consolidation.text import sentences
-from git_notes_consolidation.text import names as text_names
-from git_notes_consolidation.consolidation import view as consolidation_view
-from git_notes_consolidation.consolidation import service as consolidation_service
-from git_notes_consolidation.consolidation import plan as service
-from git_notes_consolidation.session import fast_start as starting
+from git_notes_consolidation.llm import protocol as llm, redact as redacting, summary_prompts as prompts, supersession_prompt as llm_supersession_prompt
+from git_notes_consolidation.temporal import prose as masking, resolve as temporal
+from git_notes_consolidation.recall import questions, rank as ranking, service as recall
+from git_notes_consolidation.consolidation import plan as service, service as consolidation_service, view as consolidation_view
 from git_notes_consolidation.summaries import quotations as summarizing
-from git_notes_consolidation.temporal import resolve as temporal
-from git_notes_consolidation.core import tokens
-from git_notes_consolidation.writing.files import archive as files_archive, reading as files_reading, tidy as files_tidy
-from git_notes_consolidation.writing.files.entries import BadFile
+from git_notes_consolidation.writing import reading as files_reading, tidy as files_tidy
+from git_notes_consolidation.writing.markdown import BadFile
 from git_notes_consolidation.core.memory import SAMPLE_NOW, UTC, Place, as_utc
 from git_notes_consolidation.core.models import (
     EdgeType, MemoryEdge, MemoryTier)
@@ -584,9 +552,9 @@ def memory_file(data):
     taken = sorted((files_tidy.Taken(e, "budget") for e in found[::2] if e.loose), key=lambda t: t.entry.place)
     p = files_tidy.FilePlan(f, tuple(taken))
     files_tidy.still_says(f, [t.entry.place for t in taken])
-    rows = files_archive.archive_lines(p, SAMPLE_NOW)[1][:-1]
-    assert files_archive.put_back(p.after, rows) == raw
-    if not (among := files_archive.put_among(p.after, raw[:len(raw) // 2], rows)): return
+    rows = files_tidy.archive_lines(p, SAMPLE_NOW)[1][:-1]
+    assert files_tidy.put_back(p.after, rows) == raw
+    if not (among := files_tidy.put_among(p.after, raw[:len(raw) // 2], rows)): return
     made, spans = among
     for a, b in reversed(spans): made = made[:a] + made[b:]
     assert made == raw[:len(raw) // 2]

@@ -9,13 +9,12 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
+from git_notes_consolidation.consolidation import (
+    cluster as phases, pipeline as consolidation_pipeline, plan as consolidation_plan, service as sv, stores as consolidation_stores, undo as
+    consolidation_undo, view as consolidation_view)
 from git_notes_consolidation.supersession import judge
 from git_notes_consolidation.similarity import components, updates
 from git_notes_consolidation.store import accesses as store_accesses, cache as index, writer as store_writer
-from git_notes_consolidation.consolidation import cluster as phases, service as sv
-from git_notes_consolidation.consolidation import plan as consolidation_plan, stores as consolidation_stores, undo as consolidation_undo
-from git_notes_consolidation.consolidation import view as consolidation_view
 from git_notes_consolidation.writing import review as rv
 from git_notes_consolidation.similarity.updates import KnownClusters, near_clusters
 from git_notes_consolidation.similarity.components import reached
@@ -27,11 +26,10 @@ from git_notes_consolidation.store.reader import note_text
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.recall import service as recall_service
 from git_notes_consolidation.recall.service import open_recall
-from git_notes_consolidation.writing.effects import BadFact
+from git_notes_consolidation.writing.decide import BadFact
 from git_notes_consolidation.writing.write import open_writing
 from helpers import add_memories, git, replace_everywhere, story
-from hypothesis import given, settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from generate import generate  # noqa: E402
 

@@ -13,7 +13,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.audit import audit
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.state import open_questions
-from git_notes_consolidation.writing.effects import BadFact
+from git_notes_consolidation.writing.decide import BadFact
 from git_notes_consolidation.writing.review import accept, edit, reject
 from git_notes_consolidation.writing.write import open_writing
 from git_notes_consolidation.consolidation.view import view

@@ -18,10 +18,9 @@ from hypothesis import given, strategies as st
 from git_notes_consolidation.core.memory import mem, SAMPLE_NOW
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.evaluation.stories import closure, load_stories
-from git_notes_consolidation.writing.files import archive
-from git_notes_consolidation.writing.files.claude import claude_folder, project_slug
-from git_notes_consolidation.writing.files.reading import MemoryFile, direction, entries_of, memory_files, read_memory_file
-from git_notes_consolidation.writing.files.tidy import Budget, Taken, excess, plan_tidy, still_says
+from git_notes_consolidation.writing import tidy as archive
+from git_notes_consolidation.writing.reading import MemoryFile, claude_folder, direction, entries_of, memory_files, project_slug, read_memory_file
+from git_notes_consolidation.writing.tidy import Budget, Taken, excess, plan_tidy, still_says
 
 CONFIG = SubconsciousnessConfig()
 NOTES = """# Memory
@@ -109,13 +108,10 @@ def test_the_last_word_is_no_repeat_of_the_first(first, second, form):
     assert first in p.after.decode().splitlines()[-1]
 
 
-def test_a_budget_takes_whole_entries_the_least_worth_first():
+def test_a_budget_takes_whole_entries_the_oldest_first():
     p = plan(NOTES, Budget(lines=5))
     assert [t.why for t in p.taken] == ["replaced", "budget", "repeated"] and not p.over
     assert p.after == b"# Memory\n\n## Decisions\n\n- 2026-02-09: The request timeout is 60 s\n"
-    days = ("Use make", "2026-02-01"), ("Tests need Redis", "2026-02-05"), ("Use make", "2026-02-09")
-    lines = "".join(json.dumps({"text": x, "at": at}) + "\n" for x, at in days)
-    assert plan(lines, Budget(lines=1), path="m.jsonl").after.decode() == lines.splitlines(True)[0]  # Said again after the other
     assert dict(plan("# A\n\n```\n1\n2\n```\n", Budget(lines=3)).over) == {"lines": 3}  # What a file is for stays
     for budget in (Budget(bytes=120), Budget(tokens=40)): assert not excess(budget, plan(NOTES, budget).after)
 
@@ -210,12 +206,10 @@ def test_undo_after_an_edit_loses_no_byte_of_it(raw, edits, data):
     p = archive.FilePlan(f, tuple(sorted((Taken(e, "budget") for e in some), key=lambda t: t.entry.place)))
     _, (*rows, last) = archive.archive_lines(p, SAMPLE_NOW)
     now = edited(p.after, edits)
-    for below in (True, False):
-        if not (found := archive.put_among(p.after, now, rows, below)): continue
-        made, spans = found
-        rest = made
+    if found := archive.put_among(p.after, now, rows):
+        rest, spans = found
         for a, b in reversed(spans): rest = rest[:a] + rest[b:]
-        assert rest == now and all(r["bytes"].encode() in made for r in rows)
+        assert rest == now and all(r["bytes"].encode() in found[0] for r in rows)
     made = archive._restore(last, rows, now, "MEMORY.md", SAMPLE_NOW)
     if made not in (None, now, raw):
         def items(raw): return [(e.title, e.body) for e in read(raw).entries if e.kind == "item"]

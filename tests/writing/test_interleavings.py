@@ -6,13 +6,10 @@ from pathlib import Path
 
 import pytest
 from git_notes_consolidation.store import audit
-from git_notes_consolidation.consolidation import stores as service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
-from git_notes_consolidation.consolidation import scan as consolidation_scan
-from git_notes_consolidation.consolidation import service as consolidation_service
-from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation import (
+    scan as consolidation_scan, service as consolidation_service, stores as service, undo as consolidation_undo, view as consolidation_view)
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.writing.effects import BadFact
+from git_notes_consolidation.writing.decide import BadFact
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType
 from git_notes_consolidation.store.git import MEM, open_repo, tips

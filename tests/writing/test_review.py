@@ -10,22 +10,20 @@ import pytest
 from calls import gnc, new_repo, run, serve, state_of
 from git_notes_consolidation.store.audit import audit
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.writing.effects import BadFact
+from git_notes_consolidation.writing.decide import BadFact
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryTier
 from git_notes_consolidation.store.reader import UnknownId, read_memories
 from git_notes_consolidation.store.state import open_questions
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.writing.review import accept, edit, reject
-from git_notes_consolidation.writing.proposals import _proposal, _web, proposals
+from git_notes_consolidation.writing.review import _proposal, _web, accept, edit, proposals, reject
 from git_notes_consolidation.consolidation.stores import MetadataStore
 from git_notes_consolidation.consolidation.status import questions
 from git_notes_consolidation.consolidation.undo import undo
 from git_notes_consolidation.consolidation.view import view
 from git_notes_consolidation.writing.write import open_writing
 from helpers import git, story
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 STAGING = [mem("Where the staging cluster lives", "Staging lives in eu-west-1 with one database.", days_ago=50),
            mem("Staging cluster", "Staging lives in eu-central-1 with one database.", days_ago=40)]
@@ -88,7 +86,7 @@ def templates(tmp_path_factory):
 
 def ask_merge(w, new, old):
     "A question as the writer leaves it, when a model is not sure that two belong together."
-    from git_notes_consolidation.writing.effects import Draft
+    from git_notes_consolidation.writing.decide import Draft
     from git_notes_consolidation.core.models import MemoryEdge
     e = MemoryEdge(new, old, EdgeType.MERGED_INTO, 0.7, "a detail of it", by="llm")
     return w.commit(lambda held, now, client: Draft("NOOP", new, questions=((e, "the judge is not sure: a detail of it"),)), "")
@@ -154,7 +152,7 @@ def test_a_no_changes_nothing_and_nobody_asks_again(copy, name):
 
 def ask(w, new, old, type_, kind=None):
     "A question that a judge might leave."
-    from git_notes_consolidation.writing.effects import Draft
+    from git_notes_consolidation.writing.decide import Draft
     from git_notes_consolidation.core.models import MemoryEdge
     e = MemoryEdge(new, old, type_, 0.7, "it may be", kind=kind)
     return w.commit(lambda held, now, client: Draft("NOOP", new, questions=((e, "the judge is not sure: it may be"),)), ""), e.id

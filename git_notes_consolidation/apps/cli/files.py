@@ -17,10 +17,10 @@ from git_notes_consolidation.apps.cli.app import (
 from ...core.loading import load_settings, project_file, Settings
 from ...core.memory import digest
 from ...store.git import open_repo, RepoError
-from ...writing.files import archive as files_archive, export as files_export
-from ...writing.files import reading as files_reading, tidy as files_tidy
-from ...writing.files.claude import claude_folder
-from ...writing.files.entries import Entry
+from ...writing import (
+    notes as files_notes, reading as files_reading, tidy as files_tidy)
+from ...writing.reading import claude_folder
+from ...writing.markdown import Entry
 
 # %% auto #0
 __all__ = ['tidy', 'export']
@@ -181,7 +181,7 @@ def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
             refused.append(f"{p.file.path}: {_how_many(p)}. Nothing was written; to allow it, add "
                            f"--max-change {need:.2f}")
             continue
-        try: done[p.file.path] = files_archive.apply_tidy(p, now)
+        try: done[p.file.path] = files_tidy.apply_tidy(p, now)
         except RepoError as e: refused.append(str(e))
         except OSError as e: refused.append(f"{e.filename or p.file.path}: {e.strerror}; nothing is lost")
     return done, refused
@@ -189,11 +189,11 @@ def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
 
 def _undo(call: Call, found: Sequence[Path], folders: bool) -> None:
     "Bring the removed bytes back; of a folder, in those files that had some removed."
-    files = [p for p in found if not folders or files_archive.taken_out(files_reading.real_path(p))]
+    files = [p for p in found if not folders or files_tidy.taken_out(files_reading.real_path(p))]
     if not files: raise Usage("nothing to undo: nothing was removed from any file there")
     rows, refused = list[dict[str, Any]](), list[RepoError]()
     for p in files:
-        try: u = files_archive.undo_tidy(files_reading.real_path(p), str(p), call.clock())
+        try: u = files_tidy.undo_tidy(files_reading.real_path(p), str(p), call.clock())
         except RepoError as e: refused.append(e); continue
         rows.append({"path": str(p), "run_id": u.run, "entries": u.entries, "edited": u.edited})
     if not rows: raise refused[0]
@@ -244,7 +244,7 @@ def tidy(
         where = [*(paths or ()), *(["--claude"] if claude else [])]
         some = [p for p in plans if p.taken or p.asked or p.over] or plans[:1]
         told = [x for p in some for x in _plan_lines(p, p.file.path in done, call.verbose)]
-        archives = [files_archive.archive_of(files_reading.real_path(p)).name
+        archives = [files_tidy.archive_of(files_reading.real_path(p)).name
                     for p, run in done.items() if run]
         if archives:
             told.append(Text(f"What was removed is in {plain(', '.join(archives), 200)}, beside the file.\n"
@@ -288,7 +288,7 @@ def import_(
     with_secrets: bool = flag("--with-secrets", "Store entries even if they seem to contain a secret."),
 ) -> None:
     "Read memory files into this repository's notes. A second import adds only what is new."
-    from git_notes_consolidation.writing.files.notes import import_files
+    from git_notes_consolidation.writing.notes import import_files
     call: Call = ctx.obj
     require_namespace(call.repo, namespace)
     s, top = call.writing(), open_repo(call.repo).worktree
@@ -301,9 +301,9 @@ def import_(
     _end(call, skipped, ())
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #af41c758
-def _csv(held: Sequence[files_export.Held]) -> str:
+def _csv(held: Sequence[files_notes.Held]) -> str:
     out = io.StringIO()
-    write_csv(files_export.rows_of_held(held), out)
+    write_csv(files_notes.rows_of_held(held), out)
     return out.getvalue()
 
 
@@ -320,17 +320,17 @@ def export(
     "Print all current memories, for a host that reads a file."
     from git_notes_consolidation.consolidation.view import shown, view
     call: Call = ctx.obj
-    forms = {"md": files_export.as_markdown, "jsonl": files_export.as_json_lines, "csv": _csv}
+    forms = {"md": files_notes.as_markdown, "jsonl": files_notes.as_json_lines, "csv": _csv}
     if format not in forms: raise Usage(f"--format {format}: choose md, jsonl or csv")
     require_namespace(call.repo, namespace)
     budget = _budget(lines, bytes_, tokens)
     settings = call.settings()
     v = shown(view(open_repo(call.repo)))
     if not v.scan.memories: raise RepoError(why_empty(call.repo))
-    held = [h for h in files_export.holding(v, settings, call.clock())
+    held = [h for h in files_notes.holding(v, settings, call.clock())
             if namespace in (None, h.memory.namespace)]
-    fit = files_export.fitting(held, budget, forms[format])
-    if call.as_json: return call.show(files_export.rows_of_held(fit))
+    fit = files_notes.fitting(held, budget, forms[format])
+    if call.as_json: return call.show(files_notes.rows_of_held(fit))
     sys.stdout.write(forms[format](fit))
     if len(fit) < len(held):
         call.warn(f"{len(fit)} of {len(held)} current memories fit: those most worth keeping.")

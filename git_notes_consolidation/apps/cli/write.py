@@ -23,9 +23,8 @@ from ...store.reader import resolve
 from ...supersession.questions import another_thing
 from ...text.subjects import PERHAPS_ONE_SUBJECT, tie
 from ...writing import review as writing_review
-from ...writing.decide import Pool
-from ...writing.effects import WriteResult
-from ...writing.proposals import (
+from ...writing.decide import Pool, WriteResult
+from ...writing.review import (
     differing, Proposal, proposals, word_diff)
 from ...writing.write import WritingService
 from .app import (
