@@ -29,18 +29,16 @@ def lazy_names(
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "core.memory": "Memory as_memory mem sample_memories",
     "core.models": "CaptureConfidence EdgeType Judgment MemoryEdge MemoryMetadata MemorySummary MemoryTier "
-        "RetentionScore SummaryDecision SupersededFact TemporalReference TierTransition",
-    "core.reports": "ConsolidationPhase ConsolidationResult Failed",
+        "RetentionScore SummaryDecision SupersededFact TemporalReference TierTransition "
+        "ConsolidationPhase ConsolidationResult Failed",
     "core.settings": "ConfigError NAMESPACE_IMPORTANCE RetentionConfig SubconsciousnessConfig "
         "DEFAULT_ACTIVATION_BOOST DEFAULT_CONSOLIDATION_BATCH_SIZE DEFAULT_CONSOLIDATION_INTERVAL_HOURS "
-        "DEFAULT_HOT_THRESHOLD DEFAULT_MAX_CLUSTER_SIZE DEFAULT_MIN_CLUSTER_SIZE DEFAULT_RETENTION_HALF_LIFE_DAYS "
-        "DEFAULT_SUMMARIES_MAX DEFAULT_SUMMARIES_MIN_CONFIDENCE DEFAULT_SUMMARIES_PRIORITIZE "
-        "DEFAULT_SUMMARIES_TOKEN_BUDGET DEFAULT_WARM_THRESHOLD",
-    "core.parsing": "HOOK_CONFIG",
-    "core.loading": "load_settings",
+        "DEFAULT_HOT_THRESHOLD DEFAULT_MAX_CLUSTER_SIZE DEFAULT_MIN_CLUSTER_SIZE "
+        "DEFAULT_RETENTION_HALF_LIFE_DAYS DEFAULT_SUMMARIES_MAX DEFAULT_SUMMARIES_MIN_CONFIDENCE "
+        "DEFAULT_SUMMARIES_PRIORITIZE DEFAULT_SUMMARIES_TOKEN_BUDGET DEFAULT_WARM_THRESHOLD",
+    "core.loading": "HOOK_CONFIG load_settings",
     "text.facts": "Fact same_value",
-    "temporal.resolve": "TEMPORAL_PATTERNS detect_temporal_references find_references "
-        "resolve_temporal_reference",
+    "temporal.resolve": "TEMPORAL_PATTERNS detect_temporal_references find_references resolve_temporal_reference",
     "retention.score": "compute_retention_score",
     "retention.tiers": "retention_frame",
     "similarity.embedder": "Embedder EmbeddingError",
@@ -60,8 +58,8 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "consolidation.scan": "Scope",
     "consolidation.service": "ConsolidationService",
     "consolidation.status": "is_consolidation_available",
-    "consolidation.stores": "EdgeStore MetadataStore RunLogStore SummaryStore get_consolidation_service "
-        "open_service reset_consolidation_service",
+    "consolidation.stores": "EdgeStore MetadataStore RunLogStore SummaryStore get_consolidation_service open_service "
+        "reset_consolidation_service",
     "llm.supersession_prompt": "SUPERSESSION_SYSTEM_PROMPT",
     "llm.summary_prompts": "SUMMARY_SYSTEM_PROMPT",
     "recall.search": "MemoryResult RetrievalMode",

@@ -16,7 +16,7 @@ from git_notes_consolidation.store import (
     cache as index, changes as arrivals, events as notes, git as store_git, reader as store_reader, state as store_state, tables as store_tables)
 from git_notes_consolidation.session import block, budget as packing, fast_start as starting, hooks
 from git_notes_consolidation.apps.cli import app as cli, program as apps_program
-from git_notes_consolidation.core import loading as config, parsing as core_parsing, saving, settings as core_settings, tokens
+from git_notes_consolidation.core import loading as config, settings as core_settings, visible as tokens
 from git_notes_consolidation.evaluation import chains as evaluation_chains, dates as dating, labelled as scoring, pairs as evaluation, retrieval
 from git_notes_consolidation.apps.mcp import replies, server as apps_server, tools as workspace
 from git_notes_consolidation.similarity import embedder as similarity_embedder, lexical as embedding, plugin_vectors as similarity_plugin_vectors
@@ -32,11 +32,9 @@ from git_notes_consolidation.summaries import quotations as summarizing
 from git_notes_consolidation.writing import reading as files_reading, tidy as files_tidy
 from git_notes_consolidation.writing.markdown import BadFile
 from git_notes_consolidation.core.memory import SAMPLE_NOW, UTC, Place, as_utc
-from git_notes_consolidation.core.models import (
-    EdgeType, MemoryEdge, MemoryTier)
+from git_notes_consolidation.core.models import ConsolidationPhase, ConsolidationResult, EdgeType, MemoryEdge, MemoryTier
 from second_reader import note_memories
 from fuzz_base import NEW, OLD, PLACED, SUMMARY, folder, put, target, text_of, typed
-from git_notes_consolidation.core.reports import ConsolidationPhase, ConsolidationResult
 
 
 # The plugin's notes
@@ -255,12 +253,12 @@ def _settings_file(name, data):
     assert all("\n" not in c for c in complaints), complaints
     held = config.load_settings(env={}, file=home / name)
     assert config.load_settings(env={}, file=home / name).id == held.id
-    draft = saving.Draft(home, WANTED)
+    draft = config.Draft(home, WANTED)
     (home / name).write_text(draft.text, encoding="utf-8", newline="")
     after = config.load_settings(env={}, file=home / name)
     assert {k: getattr(after.config, k) for k in WANTED} == WANTED, "what was set reads back"
     assert replace(after.config, **{k: getattr(held.config, k) for k in WANTED}) == held.config, "nothing else has changed"
-    assert saving.Draft(home, WANTED).text == draft.text, "the second time there is nothing to do"
+    assert config.Draft(home, WANTED).text == draft.text, "the second time there is nothing to do"
     kept = [line for line in typed(data).split("\n") if line.lstrip().startswith("#")]
     assert [line for line in draft.text.split("\n") if line.lstrip().startswith("#")][:len(kept)] == kept, "comments stay"
 
@@ -274,14 +272,14 @@ def settings_toml(data): _settings_file("gnc.toml", data)
 
 
 @target("workers=3", "write_threshold=strict", "retention_half_life_days=1e2", "hook_schedule=0 3 * * *", "llm_daily_usd=none",
-        words=(*(f"{name}=" for name in core_parsing._FIELDS), "1e999", "nan", "-1", "٣", "1_0", "true", "none", "\0", " ", "9" * 5000),
+        words=(*(f"{name}=" for name in config._FIELDS), "1e999", "nan", "-1", "٣", "1_0", "true", "none", "\0", " ", "9" * 5000),
         refuses=(core_settings.ConfigError,))
 def environment(data):
     "A variable: the value that its field wants, and the same from what that value is written as."
     name, _, value = typed(data).partition("=")
-    if name not in core_parsing._FIELDS: return
+    if name not in config._FIELDS: return
     if "\0" in value: return  # No environment holds it
-    held = config.load_settings(env={core_parsing.variable_name(name): value})
+    held = config.load_settings(env={config.variable_name(name): value})
     again = config.load_settings({name: getattr(held.config, name)}, env={})
     assert getattr(again.config, name) == getattr(held.config, name)
 

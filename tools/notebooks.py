@@ -23,7 +23,7 @@ from pathlib import Path
 import outputs
 import pictures
 
-from git_notes_consolidation.core.authors import AGENTS
+from git_notes_consolidation.core.memory import AGENTS
 
 ROOT = Path(__file__).resolve().parent.parent
 os.environ |= {"PLOTLY_RENDERER": "plotly_mimetype", "TZ": "UTC"}

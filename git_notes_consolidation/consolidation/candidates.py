@@ -13,9 +13,8 @@ from functools import partial
 from itertools import groupby, islice
 from typing import Any, NamedTuple
 from ..core.memory import Memory
-from ..core.models import EdgeType, Judgment, MemoryEdge
-from ..core.reports import ConsolidationPhase, Failed
-from ..core.processes import parallel_map, process_count
+from ..core.models import ConsolidationPhase, EdgeType, Failed, Judgment, MemoryEdge
+from ..core.runtime import parallel_map, process_count
 from ..text.names import mentions, names_of
 from ..text.words import (
     MemoryNames, mentions_title, min_title_words, stems_of, title_words)

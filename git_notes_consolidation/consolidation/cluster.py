@@ -10,9 +10,9 @@ from collections.abc import Iterable, Mapping, Sequence
 from datetime import datetime
 from typing import NamedTuple
 from ..core.memory import Memory
-from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
-from ..core.reports import ConsolidationPhase, Failed
-from ..core.processes import parallel_map, process_count
+from ..core.models import (
+    ConsolidationPhase, EdgeType, Failed, MemoryEdge, MemoryMetadata, MemorySummary)
+from ..core.runtime import parallel_map, process_count
 from ..observability.metrics import record
 from ..observability.tracing import detail_span, span
 from ..text.names import names_of, references

@@ -10,7 +10,7 @@ from importlib import import_module
 from typing import Any
 from urllib.parse import urlsplit
 from ..core.settings import SubconsciousnessConfig
-from ..core.reports import ConsolidationResult
+from ..core.models import ConsolidationResult
 from ..core.memory import as_utc, Memory
 from ..store.git import Repo
 from ..store.state import State

@@ -11,9 +11,8 @@ from dataclasses import dataclass, field, replace
 from datetime import datetime
 from typing import TypeVar
 from ..core.models import (
-    EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, TierTransition)
+    ConsolidationPhase, EdgeType, Failed, MemoryEdge, MemoryMetadata, MemorySummary, TierTransition)
 from ..core.memory import Memory
-from ..core.reports import ConsolidationPhase, Failed
 from ..core.settings import SubconsciousnessConfig
 from ..observability.tracing import span
 from ..retention.score import retention_scores

@@ -12,8 +12,7 @@ from types import MappingProxyType
 from typing import Any, TYPE_CHECKING
 from ..core.memory import as_utc, digest
 from ..core.models import (
-    EdgeType, MemoryEdge, MemorySummary, MemoryTier, TierTransition)
-from ..core.reports import ConsolidationPhase, ConsolidationResult
+    ConsolidationPhase, ConsolidationResult, EdgeType, MemoryEdge, MemorySummary, MemoryTier, TierTransition)
 from ..core.loading import Settings
 from ..similarity.updates import KnownClusters
 from ..store.git import RepoError

@@ -9,8 +9,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Se
 from dataclasses import dataclass, replace
 from datetime import datetime
 from ..core.memory import Memory
-from ..core.models import EdgeType, Judgment, MemoryEdge
-from ..core.reports import Failed
+from ..core.models import EdgeType, Failed, Judgment, MemoryEdge
 from ..observability.tracing import span
 from ..text.scopes import other_scope
 from ..supersession.judge import denies, DOUBTED, SURE, to_confirm

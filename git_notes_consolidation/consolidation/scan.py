@@ -9,7 +9,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import TYPE_CHECKING
-from ..core.extras import numpy as np
+from ..core.runtime import numpy as np
 from ..core.memory import Memory, repeat_key
 from ..store.state import State
 

@@ -13,8 +13,7 @@ from functools import partial
 from typing import Any
 from ..store import cache as store_cache, tables as store_tables
 from ..core.memory import as_utc, digest, Memory, UTC
-from ..core.models import EdgeType, MemoryTier
-from ..core.reports import ConsolidationPhase, ConsolidationResult
+from ..core.models import ConsolidationPhase, ConsolidationResult, EdgeType, MemoryTier
 from ..core.loading import load_settings, project_file, Settings
 from ..core.settings import PROGRAMS, SubconsciousnessConfig
 from ..observability.logs import LOG, log_event

@@ -14,9 +14,9 @@ from pathlib import Path
 from typing import Any, ClassVar
 from ..store import cache as store_cache, tables as store_tables
 from ..core.memory import as_utc, digest, UTC
-from ..core.models import (
-    MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, TierTransition)
-from ..core.reports import ConsolidationPhase, ConsolidationResult
+from git_notes_consolidation.core.models import (
+    ConsolidationPhase, ConsolidationResult, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier,
+    TierTransition)
 from ..store.accesses import note_accesses
 from ..store.reader import UnknownId
 from ..core.loading import load_settings, project_file, Settings

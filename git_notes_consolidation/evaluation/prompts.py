@@ -11,10 +11,10 @@ from itertools import zip_longest
 from pathlib import Path
 from typing import Any
 import yaml
-from ..core.extras import need
+from ..core.runtime import need
 from ..core.memory import digest
 from ..core.models import Judgment
-from ..core.tokens import estimate_tokens
+from ..core.visible import estimate_tokens
 from .fourway import model_of
 from .intervals import Scored, Share, share, Table
 from .labelled import shown

@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from importlib.resources import files
 from pathlib import Path
 from typing import NamedTuple
-from ..core.processes import write_ahead
+from ..core.runtime import write_ahead
 
 # %% auto #0
 __all__ = ['price', 'Bound', 'BudgetExceeded', 'Ledger']

@@ -14,7 +14,7 @@ from inspect import isawaitable
 from pathlib import Path
 from typing import Any
 from ..core.models import Judgment
-from ..core.extras import need
+from ..core.runtime import need
 from ..core.settings import SubconsciousnessConfig
 from ..observability.logs import content, log_event
 from ..observability.tracing import span

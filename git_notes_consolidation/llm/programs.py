@@ -10,7 +10,7 @@ from contextlib import suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
-from ..core.extras import need
+from ..core.runtime import need
 from .prompt_parts import json_object
 from .protocol import Fault, mapping, one_line, Reply, Request
 from .providers import find_program, Provider

@@ -11,7 +11,7 @@ from functools import cache, lru_cache
 from typing import (
     Annotated, Any, cast, ClassVar, get_args, get_origin, get_type_hints, Literal, NamedTuple, TypeVar)
 from ..core.memory import digest, Memory
-from ..core.extras import need
+from ..core.runtime import need
 from ..core.visible import json_line
 from ..text.words import STOP_WORDS
 from ..temporal.resolve import find_references, outlook_of

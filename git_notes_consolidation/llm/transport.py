@@ -8,7 +8,7 @@ import json
 from collections.abc import Mapping
 from functools import lru_cache
 from typing import Any
-from ..core.extras import need
+from ..core.runtime import need
 from .providers import Provider
 from .protocol import Fault, fault_of_status, read_reply, Reply
 

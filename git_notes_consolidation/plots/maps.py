@@ -7,7 +7,7 @@ from __future__ import annotations
 import numpy as np
 from collections.abc import Mapping, Sequence
 from typing import Any, TYPE_CHECKING
-from ..core.extras import need
+from ..core.runtime import need
 from .style import COLOURS, escape_markup, figure, rounded, SYMBOLS
 
 if TYPE_CHECKING:

@@ -8,7 +8,7 @@ from collections.abc import Iterable, Mapping, Sequence
 import numpy as np
 from typing import Any, TYPE_CHECKING
 from ..core.models import MemoryTier
-from ..core.extras import need
+from ..core.runtime import need
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -13,13 +13,12 @@ from typing import Any
 import numpy as np
 from ..consolidation.candidates import candidates
 from ..consolidation.scan import living_memories
-from ..consolidation.view import scored, stand_ins
-from ..consolidation.view import view
+from ..consolidation.view import scored, stand_ins, view
 from ..core.loading import load_settings, project_file
 from ..core.memory import digest, Memory, SAMPLE_NOW, sample_memories
 from ..core.models import EdgeType, Judgment, MemoryEdge, MemoryMetadata, Relation
 from ..core.settings import SubconsciousnessConfig
-from ..core.tokens import estimate_tokens
+from ..core.visible import estimate_tokens
 from ..evaluation.candidates import scan_of
 from ..similarity.endpoint import get_embedder
 from ..similarity.lexical import LexicalEmbedder

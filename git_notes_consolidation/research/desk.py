@@ -9,7 +9,7 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
-from ..core.extras import need
+from ..core.runtime import need
 from ..evaluation.labelled import fixture
 from ..plots.style import escape_markup
 

@@ -10,9 +10,8 @@ from dataclasses import fields, replace
 from difflib import unified_diff
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
-from ..core.extras import need
-from ..core.loading import project_file
-from ..core.saving import Draft
+from ..core.runtime import need
+from ..core.loading import Draft, project_file
 from ..core.settings import (
     ConfigError, PRESETS, RetentionConfig, RetentionSettings, SubconsciousnessConfig)
 from ..plots.style import escape_markup, short_label, TIER_COLOURS, TIERS

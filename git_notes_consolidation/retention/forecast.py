@@ -8,7 +8,7 @@ import math
 import numpy as np
 from collections.abc import Callable
 from typing import NamedTuple
-from ..core.extras import need
+from ..core.runtime import need
 from ..core.settings import RetentionConfig
 from .score import SOONEST, trace_strength
 from .touches import BadTable, Snapshots

@@ -9,7 +9,7 @@ from collections.abc import Mapping, Sequence
 from datetime import datetime
 from statistics import fmean
 from typing import Any, Literal
-from ..core.extras import numpy as np
+from ..core.runtime import numpy as np
 from ..core.memory import as_memory, as_utc, Memory
 from ..core.models import MemoryMetadata, RetentionScore
 from ..core.settings import DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, RetentionConfig

@@ -12,7 +12,7 @@ from datetime import datetime, timedelta
 from typing import Any, TYPE_CHECKING
 from ..core.memory import as_utc, mem, Memory
 from ..core.models import MemoryMetadata, MemoryTier, RetentionScore
-from ..core.extras import need, numpy as np
+from ..core.runtime import need, numpy as np
 from ..core.settings import DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, RetentionConfig
 from .score import (
     _superseded, age_days, compute_retention_score)

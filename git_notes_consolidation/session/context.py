@@ -16,8 +16,7 @@ from ..core.settings import ConfigError, SubconsciousnessConfig
 from ..core.loading import Settings
 from ..core.models import EdgeType, MemoryMetadata, MemorySummary, MemoryTier
 from ..core.memory import Memory
-from ..core.tokens import token_counter
-from ..core.visible import restored, visible
+from ..core.visible import restored, token_counter, visible
 from ..llm.redact import without_secrets
 from ..store.git import Repo, RepoError, git
 from ..store.state import State

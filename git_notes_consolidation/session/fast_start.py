@@ -7,8 +7,7 @@ from __future__ import annotations
 import json, os, sys
 from collections.abc import Mapping
 from .. import __version__
-from ..core.remedies import NOT_FETCHED, PARTIAL, remedy
-from ..core.settings_files import find_file, read_file
+from ..core.startup import NOT_FETCHED, PARTIAL, find_file, read_file, remedy
 from .budget import (
     FORMAT, WEIGHTS, Laid, Note, Packed, SessionContext, Told, pack, scores)
 

@@ -16,7 +16,7 @@ from typing import IO, TYPE_CHECKING, Any
 from ..store.changes import remember_start
 from ..core.loading import Settings, load_settings, project_file
 from ..core.memory import UTC, as_utc
-from ..core.reports import ConsolidationResult
+from ..core.models import ConsolidationResult
 from ..core.visible import visible
 from ..store.git import Repo, open_repo
 from ..store.locks import Locked, hold

@@ -24,7 +24,7 @@ from .prepared import lay_out, prepare, seen
 from ..recall.service import RecallService
 from ..consolidation.stores import Store, SummaryStore
 from .fast_start import load, session_of
-from ..core.tokens import token_counter
+from ..core.visible import token_counter
 
 # %% auto #0
 __all__ = ['SummaryInjectionConfig', 'SummaryInjectionResult', 'cosines', 'SessionStartSummaryInjector', 'get_summary_injector',

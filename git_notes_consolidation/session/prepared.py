@@ -27,7 +27,7 @@ from ..store.metadata import end_of
 from ..llm.redact import masked
 from .budget import (
     FORMAT, SECTIONS, UNDER, UNTIL, Laid, Line, Note, Told, bag, section, words)
-from ..core.tokens import token_counter, estimate_tokens
+from ..core.visible import token_counter, estimate_tokens
 from ..supersession.succession import MAY_BE, PROBABLE, successors
 from ..text.factuality import is_fragment, stance
 from ..text.sentences import with_full_stop

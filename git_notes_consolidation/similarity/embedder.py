@@ -6,7 +6,7 @@
 from __future__ import annotations
 from collections.abc import Sequence
 from typing import Protocol
-from ..core.extras import numpy as np
+from ..core.runtime import numpy as np
 
 # %% auto #0
 __all__ = ['Embedder', 'round_vectors', 'EmbeddingError']

@@ -13,7 +13,7 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 from urllib.parse import urlsplit
-from ..core.extras import need
+from ..core.runtime import need
 from ..core.settings import ConfigError, SubconsciousnessConfig
 from .embedder import Embedder, EmbeddingError, round_vectors
 from .lexical import LexicalEmbedder, tokens

@@ -14,7 +14,7 @@ from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
 from typing import Any
-from ..core.extras import need
+from ..core.runtime import need
 from .embedder import EmbeddingError, round_vectors
 from .lexical import tokens
 

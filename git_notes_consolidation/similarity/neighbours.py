@@ -8,7 +8,7 @@ import numpy as np
 from collections.abc import Collection, Mapping, Sequence
 from threadpoolctl import threadpool_limits
 from typing import Any, NamedTuple
-from ..core.processes import parallel_map, process_count
+from ..core.runtime import parallel_map, process_count
 from .components import _where
 
 # %% auto #0

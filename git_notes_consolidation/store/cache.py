@@ -9,9 +9,8 @@ from collections.abc import Callable, Iterator, Sequence
 from contextlib import suppress
 from pathlib import Path
 from zlib import crc32
-from ..core.extras import numpy as np
+from ..core.runtime import numpy as np, write_ahead
 from ..core.memory import Memory
-from ..core.processes import write_ahead
 from ..similarity.embedder import Embedder
 from .git import Repo, RepoError
 

@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
-from ..core.remedies import GONE, NOT_FETCHED, NOT_THERE, remedy
+from ..core.startup import GONE, NOT_FETCHED, NOT_THERE, remedy
 from ..observability.metrics import OPENED
 
 # %% auto #0

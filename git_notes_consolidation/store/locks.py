@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
-from ..core.processes import private
+from ..core.runtime import private
 from .git import move_refs, Repo, RepoError
 from .events import every_tip, REFS
 

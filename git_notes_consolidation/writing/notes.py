@@ -25,7 +25,7 @@ from ..llm.client import Client
 from ..store.state import State
 from .decide import make_fact, BadFact, Draft
 from .write import WritingService, _Held, commit_of
-from .markdown import Entry, label_of
+from .markdown import Entry
 from .reading import MemoryFile
 
 # %% auto #0

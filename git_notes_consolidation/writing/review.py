@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
 from typing import Any, NamedTuple, TYPE_CHECKING
-from ..core.memory import Memory
+from ..core.memory import Author, Memory
 from ..core.models import EdgeType, Judgment, MemoryEdge
 from ..supersession.judge import repeat_key
 from ..supersession.parts import untouched
@@ -19,7 +19,6 @@ from ..consolidation.view import View
 from ..consolidation.status import questions
 from .history import _inside, edges_by_memory, hidden_and_shown
 from datetime import datetime
-from ..core.authors import Author
 from ..store.reader import resolve, UnknownId
 from ..store.state import record_value
 from ..consolidation.scan import living_memories

@@ -13,7 +13,7 @@ from datetime import datetime, timedelta
 from ..core.memory import digest, Memory
 from ..core.models import EdgeType, MemoryEdge
 from ..core.settings import SubconsciousnessConfig
-from ..core.tokens import estimate_tokens
+from ..core.visible import estimate_tokens, json_line
 from ..similarity.lexical import LexicalEmbedder
 from ..store.state import State
 from ..supersession.judge import WORTH_ASKING
@@ -27,7 +27,6 @@ from contextlib import contextmanager
 from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, IO
-from ..core.visible import json_line
 from ..store.locks import _try_lock, Locked
 from ..consolidation.plan import Guard
 

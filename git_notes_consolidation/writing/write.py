@@ -13,8 +13,7 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
 from typing import Any, NamedTuple
-from ..core.authors import Author, author_of
-from ..core.memory import Memory, UTC, as_utc, digest
+from ..core.memory import Author, Memory, UTC, as_utc, author_of, digest
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata
 from ..core.loading import Settings, load_settings, project_file
 from ..retention.score import compute_retention_score

@@ -10,7 +10,7 @@ import pytest
 from calls import gnc, new_repo
 from git_notes_consolidation.apps.fleet import workers as pool
 from git_notes_consolidation.apps.fleet import sweep as fleet
-from git_notes_consolidation.core import processes as parallel
+from git_notes_consolidation.core import runtime as parallel
 from git_notes_consolidation.consolidation import stores as service
 from git_notes_consolidation.similarity import neighbours
 from git_notes_consolidation.core.loading import load_settings

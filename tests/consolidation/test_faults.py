@@ -16,18 +16,15 @@ from pathlib import Path
 import pytest
 from calls import COMMAND, Said, gnc, holds, new_repo, state_of
 from faulty_git import KINDS, faulty_git
-from git_notes_consolidation.store import tables as store_tables
-from git_notes_consolidation.store import audit
+from git_notes_consolidation.store import audit, cache as index, git as service, tables as store_tables
 from git_notes_consolidation.consolidation import service as sv
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.store import git as service
 from git_notes_consolidation.session import fast_start as starting
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
 from git_notes_consolidation.store.events import REFS
 from git_notes_consolidation.store.reader import note_text, read_memories, write_memories
-from git_notes_consolidation.core.processes import write_ahead
+from git_notes_consolidation.core.runtime import write_ahead
 from helpers import add_memories, git, refs, replace_everywhere, story
 
 pytestmark = pytest.mark.slow

@@ -3,7 +3,7 @@ import os
 
 import pytest
 from helpers import replace_everywhere
-from git_notes_consolidation.core import processes as parallel
+from git_notes_consolidation.core import runtime as parallel
 from git_notes_consolidation.consolidation import stores as service
 from git_notes_consolidation.consolidation import scan as consolidation_scan
 from git_notes_consolidation.core.loading import load_settings

@@ -7,14 +7,12 @@ import pytest
 import yaml
 from calls import COMMAND, gnc, new_repo
 from helpers import rows_of, story
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from git_notes_consolidation.session import fast_start as starting
-from git_notes_consolidation.core.parsing import _FIELDS, variable_name
+from git_notes_consolidation.core.loading import _FIELDS, load_settings, variable_name
 from git_notes_consolidation.core.settings import ConfigError, RETIRED, SubconsciousnessConfig
-from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.core.settings_files import from_yaml
+from git_notes_consolidation.core.startup import from_yaml
 
 ROWS = rows_of(__name__)
 DESIGN = {  # Every key of design 4's file, with its own value there

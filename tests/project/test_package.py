@@ -85,7 +85,7 @@ def test_everything_imports_without_the_extras():
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("absent", [BLOCK, REFUSE, NONE], ids=["missing", "refused", "none"])
 def test_what_is_missing_names_the_command(absent):
-    said = python(absent + "from git_notes_consolidation.core.extras import need\ntry: need('sklearn.metrics', 'tune')\n"
+    said = python(absent + "from git_notes_consolidation.core.runtime import need\ntry: need('sklearn.metrics', 'tune')\n"
                   "except NotImplementedError as e: print(e)").stdout
     assert said == "sklearn.metrics is not installed. Run: pip install 'git-notes-consolidation[tune]'\n"
 

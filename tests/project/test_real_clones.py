@@ -7,7 +7,7 @@ import subprocess
 import pytest
 from calls import gnc, gnc_process, made, new_repo, run
 from git_notes_consolidation.core.memory import mem
-from git_notes_consolidation.core.remedies import NOT_FETCHED, PARTIAL
+from git_notes_consolidation.core.startup import NOT_FETCHED, PARTIAL
 from git_notes_consolidation.session.fast_start import session_start
 from git_notes_consolidation.store.events import REFS
 from git_notes_consolidation.store.git import note_paths, open_repo

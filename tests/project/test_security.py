@@ -191,7 +191,7 @@ def test_settings_come_from_a_small_regular_file(told, name, data):
 
 
 PAGE = next((ROOT / "nbs").rglob("*threat-model.ipynb")).read_text(encoding="utf-8")
-LIMITS = {"store.git.LARGEST_NOTE": 64 * 2**20, "core.settings_files._MOST": 2**16, "llm.transport._LONGEST_BODY": 4_000_000, "store.reader._too_deep": 200,
+LIMITS = {"store.git.LARGEST_NOTE": 64 * 2**20, "core.startup._MOST": 2**16, "llm.transport._LONGEST_BODY": 4_000_000, "store.reader._too_deep": 200,
           "session.fast_start.read_event": 2**20, "session.hooks._log": 2**16, "writing.markdown.LARGEST": 32 * 2**20}
 
 

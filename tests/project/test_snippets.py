@@ -20,7 +20,7 @@ import git_notes_consolidation as gnc
 import pytest
 from calls import new_repo, run
 from git_notes_consolidation.core.memory import sample_memories
-from git_notes_consolidation.core.parsing import variable_name
+from git_notes_consolidation.core.loading import variable_name
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import write_memories
@@ -33,7 +33,7 @@ LISTS = {"1-1", "1-3", "1-4", "1-7", "2-11", "2-13"}  # What is set as Python an
 # Another place does what these are for; each is a step inside of a class, or the plugin's own handler
 ELSEWHERE = {"_format_memories_with_timestamps": "recall.answer", "_reason_over_memories": "recall.reason", "_remove_existing_block": "session.block",
              "_select_summaries": "session.budget", "_compute_session_relevance": "session.budget", "_format_summary_block": "session.budget",
-             "_format_single_summary": "session.budget", "_estimate_tokens": "core.tokens", "handle_session_start": "session.fast_start",
+             "_format_single_summary": "session.budget", "_estimate_tokens": "core.visible", "handle_session_start": "session.fast_start",
              "handle_recall_command": "apps.cli.ask"}
 TESTS = {"test_summary_injection_replaces_not_accumulates", "test_temporal_resolution_yesterday"}  # Run below
 

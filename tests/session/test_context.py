@@ -18,11 +18,9 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import (
     CaptureConfidence, EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, RetentionScore)
 from git_notes_consolidation.store.state import State
-from git_notes_consolidation.core.tokens import estimate_tokens
-from git_notes_consolidation.core.visible import visible
+from git_notes_consolidation.core.visible import estimate_tokens, visible
 from helpers import ROOT, git, refs, story
-from hypothesis import example, given, settings as limits
-from hypothesis import strategies as st
+from hypothesis import example, given, settings as limits, strategies as st
 
 HOT, WARM, COLD, ARCHIVED = MemoryTier
 FRAME = {"project": "tidewater", "complexity": "simple", "available": 4000, "used": 4000, "counted_by": "estimate", "total": 9, "memories": [], "summaries": [],

@@ -14,10 +14,9 @@ from types import SimpleNamespace
 import pytest
 from calls import COMMAND, gnc, new_repo, run, state_of
 from helpers import git, replace_everywhere, ROOT
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from git_notes_consolidation.core import tokens as core_tokens
+from git_notes_consolidation.core import visible as core_tokens
 from git_notes_consolidation.session.block import one_line, with_block, without_block
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import (
@@ -29,7 +28,7 @@ from git_notes_consolidation.session.prepared import lay_out, prepare
 from git_notes_consolidation.consolidation.stores import EdgeStore, SummaryStore
 from git_notes_consolidation.session.inject import (
     SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult, get_session_start_additional_context)
-from git_notes_consolidation.core.tokens import token_counter, estimate_tokens
+from git_notes_consolidation.core.visible import token_counter, estimate_tokens
 
 PIECES = st.sampled_from([f"<{TAG}>", f"</{TAG}>", f'<{TAG} version="1">', f"<{TAG}_v2>", f"<{TAG} ver", "\n", "\n\n", "a", "<", ">", " ", "Rules."])
 BLOCK = f'<{TAG} version="9">\nbody\n</{TAG}>'

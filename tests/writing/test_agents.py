@@ -7,9 +7,8 @@ from calls import gnc, new_repo, run, state_of
 from clones import agree, make
 from git_notes_consolidation.apps.mcp.server import call_tool
 from git_notes_consolidation.apps.mcp.tools import Workspace
-from git_notes_consolidation.core.authors import AGENTS, Author
+from git_notes_consolidation.core.memory import AGENTS, Author, SAMPLE_NOW, mem
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.audit import audit
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.state import open_questions

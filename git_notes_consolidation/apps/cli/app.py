@@ -21,7 +21,7 @@ from ... import __version__
 from ...core.memory import as_utc, moment, UTC
 from ...core.loading import load_settings, project_file, Settings
 from ...core.settings import NAMESPACE_IMPORTANCE
-from ...core.remedies import FETCH_NOTES, NONE_THERE
+from ...core.startup import FETCH_NOTES, NONE_THERE
 from ...core.visible import visible
 from ...store.git import git, MEM, missing_memories, none_there, open_repo, tips
 

@@ -14,17 +14,15 @@ from rich.progress import MofNCompleteColumn
 from typing import Any, cast
 from ..fleet import sweep as sweeping
 from ..fleet.workers import cluster, NoCluster, scheduler_address
-from ...consolidation import service as consolidation_service
-from ...consolidation import undo as consolidation_undo
+from ...consolidation import service as consolidation_service, undo as consolidation_undo
 from ...consolidation.plan import Plan
 from ...consolidation.scan import Scope
 from ...consolidation.stores import scope_of
 from ...consolidation.triggers import Event, EVENTS, in_domain
 from ...consolidation.view import shown, View, view
-from ...core.authors import author_of
-from ...core.models import MemoryTier
-from ...core.processes import process_count
-from ...core.reports import ConsolidationPhase, ConsolidationResult
+from ...core.memory import author_of
+from ...core.models import ConsolidationPhase, ConsolidationResult, MemoryTier
+from ...core.runtime import process_count
 from ...core.settings import PROGRAMS
 from ...llm.redact import stays
 from ...session.hooks import ConsolidationHook

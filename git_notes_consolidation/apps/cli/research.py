@@ -309,7 +309,7 @@ def tune(
 ) -> None:
     "Fit how memories fade to what this repository came back to."
     from git_notes_consolidation.consolidation.view import uncounted, view
-    from git_notes_consolidation.core.saving import Draft
+    from git_notes_consolidation.core.loading import Draft
     from git_notes_consolidation.evaluation import decay
     from git_notes_consolidation.retention.touches import snapshots
     call: Call = ctx.obj

@@ -60,7 +60,7 @@ def _answers(s: Any) -> Lines:
 def _block_table(s: Any, v: Any) -> Table:
     "What the next session is told, and what it would have to read otherwise."
     from git_notes_consolidation.consolidation.stores import SummaryStore
-    from git_notes_consolidation.core.tokens import token_counter
+    from git_notes_consolidation.core.visible import token_counter
     from git_notes_consolidation.session.fast_start import session_of
     from git_notes_consolidation.session.inject import SessionStartSummaryInjector
     r = SessionStartSummaryInjector(SummaryStore(s.repo)).inject_summaries(None, session_of(str(s.repo.path)))

@@ -17,8 +17,8 @@ from ...consolidation.service import run
 from ...consolidation.stores import open_service
 from ...core.loading import load_settings, project_file
 from ...core.memory import digest
-from ...core.processes import Pool, using_pool
-from ...core.reports import ConsolidationResult
+from ...core.runtime import Pool, using_pool
+from ...core.models import ConsolidationResult
 from ...core.settings import ConfigError
 from ...store.events import REFS
 from ...store.git import MEM, NoRepository, open_repo, Repo, RepoError, tips

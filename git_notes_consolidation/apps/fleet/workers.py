@@ -12,7 +12,7 @@ from dataclasses import dataclass, field
 from functools import partial
 from typing import Any, TypeVar
 from ... import __version__
-from ...core.extras import need
+from ...core.runtime import need
 
 _S = TypeVar("_S")
 _R = TypeVar("_R")

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any, Literal, TYPE_CHECKING
-from ...core.extras import LazyModule
+from ...core.runtime import LazyModule
 from ...core.visible import visible
 
 if TYPE_CHECKING:

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create
 from pydantic.json_schema import GenerateJsonSchema
 from typing import Any, Literal, NamedTuple, TYPE_CHECKING
 from ... import __version__
-from ...core.extras import LazyModule, need
+from ...core.runtime import LazyModule, need
 from ...core.settings import ConfigError
 from ...store.git import RepoError
 from .replies import without_empty, visible_text

@@ -12,10 +12,9 @@ from datetime import datetime
 from functools import cached_property, partial
 from pydantic import Field
 from typing import Annotated, Any, Literal, TYPE_CHECKING
-from ...core.authors import Author
-from ...core.extras import LazyModule
+from ...core.memory import Author, UTC, as_utc, moment
+from ...core.runtime import LazyModule
 from ...core.loading import Settings, load_settings, project_file
-from ...core.memory import UTC, as_utc, moment
 from ...store.git import RepoError, open_repo
 from .replies import (
     Change, Hit, Question, Status, Stored, Summary, Version, changes_of, hit, question, visible_text,
