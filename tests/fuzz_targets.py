@@ -20,7 +20,7 @@ from git_notes_consolidation.core import loading as config, settings as core_set
 from git_notes_consolidation.evaluation import chains as evaluation_chains, dates as dating, labelled as scoring, pairs as evaluation, retrieval
 from git_notes_consolidation.apps.mcp import replies, server as apps_server, tools as workspace
 from git_notes_consolidation.similarity import embedder as similarity_embedder, lexical as embedding, plugin_vectors as similarity_plugin_vectors
-from git_notes_consolidation.text import facts, names as text_names, sentences
+from git_notes_consolidation.text import facts, words as text_words
 from git_notes_consolidation.retention import touches as forecast
 from git_notes_consolidation.staleness import history as gitlog, mentions as naming
 from git_notes_consolidation.supersession import judge as judging
@@ -370,10 +370,10 @@ def prose(data):
     blank = masking.masked(text)
     assert len(blank) == len(text) and all(b in (a, masking.BLANK) for a, b in zip(text, blank))
     at = 0
-    for s in sentences.split_sentences(text):
+    for s in text_words.split_sentences(text):
         assert at <= s.start < s.end <= len(text) and text[s.start:s.end].strip() == text[s.start:s.end]
         at = s.end
-    for x in (*facts.find_facts(text), *text_names.references(text)): assert 0 <= x.start < x.end <= len(text)
+    for x in (*facts.find_facts(text), *text_words.references(text)): assert 0 <= x.start < x.end <= len(text)
     assert tokens.estimate_tokens(text) >= 0
     title, _, body = text.partition("\n")
     m = replace(NEW, id="mem_x", summary=title, content=body)

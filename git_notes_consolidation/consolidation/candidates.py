@@ -15,9 +15,8 @@ from typing import Any, NamedTuple
 from ..core.memory import Memory
 from ..core.models import ConsolidationPhase, EdgeType, Failed, Judgment, MemoryEdge
 from ..core.runtime import parallel_map, process_count
-from ..text.names import mentions, names_of
 from ..text.words import (
-    MemoryNames, mentions_title, min_title_words, stems_of, title_words)
+    MemoryNames, mentions, mentions_title, min_title_words, names_of, stems_of, title_words)
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.neighbours import SearchVectors, shared_older
 from ..supersession.judge import SURE, unsure, weigh

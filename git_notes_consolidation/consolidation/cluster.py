@@ -15,7 +15,7 @@ from ..core.models import (
 from ..core.runtime import parallel_map, process_count
 from ..observability.metrics import record
 from ..observability.tracing import detail_span, span
-from ..text.names import names_of, references
+from ..text.words import names_of, references
 from ..text.topics import content_stems, topic_of
 from ..supersession.blockers import closed
 from ..text.subjects import last_words

@@ -11,7 +11,7 @@ from datetime import datetime
 from ..core.memory import Memory
 from ..core.models import EdgeType, Failed, Judgment, MemoryEdge
 from ..observability.tracing import span
-from ..text.scopes import other_scope
+from ..text.topics import other_scope
 from ..supersession.judge import denies, DOUBTED, SURE, to_confirm
 from ..store.metadata import merged_into, replaced_at
 from ..store.state import refused

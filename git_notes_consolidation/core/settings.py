@@ -327,42 +327,24 @@ _RUN = "gnc consolidate --strategy chooses what a run does"
 _JUDGE = "write_confidence = 1 asks before it acts"
 _KEPT = "an operation that cannot be looked up cannot be taken back either"
 _ARCHIVED = "a memory that was replaced is archived, whatever its score"
-_PRESET = "retention_preset sets it"
 
 RETIRED: dict[str, tuple[str, str]] = {  # Name: the value that always holds, what happens instead
     "activation_boost": ("0.1", "no score uses it; activation_weight says what reading a memory is worth"),
-    "formula": ("gnm", "every preset is scored in the same way"),
     "supersession_weight": ("0.1", _ARCHIVED),
     "supersession_rule": ("true", _ARCHIVED),
-    "superseded_factor": ("0.2", _PRESET),
-    "partial_factor": ("0.7", _PRESET),
-    "stale_factor": ("1", "gnc status --stale lists memories whose code is gone"),
-    "embedding_int8": ("false", "the model's full weights are used"),
     "linking_enabled": ("true", _RUN),
     "supersession_enabled": ("true", _RUN),
     "relations_enabled": ("true", _RUN),
     "surfacing_enabled": ("true", "summaries_enabled = false keeps summaries out of a session"),
-    "candidates_same": ("10", "a memory is compared with the 10 nearest older ones of its namespace"),
-    "candidates_other": ("5", "a memory is compared with the 5 nearest older ones of other namespaces"),
-    "max_change_floor": ("5", "a run may always replace 5 memories"),
-    "llm_batch": ("0", "a call holds 6 pairs for a local model, and 30 for others"),
-    "llm_concurrency": ("0", "a local model gets 1 call at once, a program 2, others 8"),
-    "llm_rpm": ("0", "a server that wants fewer calls says so, and gnc waits"),
-    "llm_candidates": ("6", "a model is asked about the 6 nearest older memories"),
-    "event_entry_points": ("false", "event_command and event_webhook tell others of a run"),
-    "hook_pressure": ("2000", "a hook starts a run at 2000 hot and warm memories"),
     "session_format": ("markdown", "gnc context prints the XML"),
-    "summaries_superseded": ("true", "a session is told what was replaced"),
     "context_summaries": ("true", "the XML context holds summaries"),
     "context_edges": ("true", "the XML context holds relations"),
     "summary_token_budget": ("500", "a summary has a fixed length; MEMORY_CONSOLIDATION_LLM_DAILY_TOKENS "
                                     "limits what a model may cost in a day"),
-    "write_enabled": ("true", "gnc remember --no-judge adds a fact as it is"),
     "write_candidates": ("5", "a new memory is compared with the 5 nearest ones"),
     "write_review": ("false", "write_confidence = 1 asks about all but exact repeats"),
     "write_merge": ("true", _JUDGE),
     "write_supersede": ("true", _JUDGE),
-    "write_delete": ("true", "gnc forget only hides a memory, and gnc restore brings it back"),
     "write_max_importance": ("true", "a merged memory is as important as its most important source"),
     # Design 4's
     "enable_delete": ("false", "nothing is ever deleted for good; gnc forget only hides a memory"),

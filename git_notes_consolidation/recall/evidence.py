@@ -13,7 +13,7 @@ from ..core.memory import Memory
 from ..core.models import TemporalReference
 from .questions import key
 from .rank import content_words
-from ..text.sentences import split_sentences
+from ..text.words import split_sentences
 from ..summaries.quotations import is_statement
 from ..temporal.resolve import find_references, outlook_of
 from ..temporal.tense import cue

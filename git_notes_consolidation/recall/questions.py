@@ -9,8 +9,7 @@ from dataclasses import dataclass
 from ..core.memory import Memory
 from .rank import content_words
 from ..text.topics import topic_of
-from ..text.words import stem
-from ..text.sentences import word_set
+from ..text.words import stem, word_set
 
 # %% auto #0
 __all__ = ['key', 'needs_reasoning']

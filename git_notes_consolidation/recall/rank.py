@@ -12,8 +12,7 @@ from functools import lru_cache
 from typing import NamedTuple
 import numpy as np
 from ..similarity.lexical import FUNCTION_WORDS
-from ..text.sentences import split_sentences
-from ..text.words import spaced, stem
+from ..text.words import spaced, split_sentences, stem
 
 # %% auto #0
 __all__ = ['QUESTION', 'root', 'places']

@@ -18,7 +18,7 @@ from ..core.models import EdgeType, MemoryEdge
 from ..similarity.lexical import FUNCTION_WORDS
 from ..store.metadata import end_of
 from ..text.factuality import is_fragment, leaves_standing, stance
-from ..text.names import references
+from ..text.words import references
 from ..text.subjects import PERHAPS_ONE_SUBJECT, brothers, tie
 from .rank import _roots, _told, about_the_past
 from .search import MemoryResult

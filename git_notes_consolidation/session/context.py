@@ -20,7 +20,7 @@ from ..core.visible import restored, token_counter, visible
 from ..llm.redact import without_secrets
 from ..store.git import Repo, RepoError, git
 from ..store.state import State
-from ..text.sentences import split_sentences
+from ..text.words import split_sentences
 from ..consolidation.scan import living_memories
 from ..consolidation.view import scored, view
 from .block import one_line

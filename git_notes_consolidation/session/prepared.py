@@ -30,7 +30,7 @@ from .budget import (
 from ..core.visible import token_counter, estimate_tokens
 from ..supersession.succession import MAY_BE, PROBABLE, successors
 from ..text.factuality import is_fragment, stance
-from ..text.sentences import with_full_stop
+from ..text.words import with_full_stop
 from ..text.topics import own_sentences
 from ..supersession.blockers import closed
 from ..supersession.claims import claims

@@ -12,9 +12,8 @@ from typing import Any, TypeVar
 from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..text.factuality import hedge
-from ..text.names import names_of, references
+from ..text.words import names_of, references, title_words
 from ..text.topics import content_stems, GENERIC_STEMS, own_sentences, topic_of
-from ..text.words import title_words
 from .state import State
 
 # %% auto #0

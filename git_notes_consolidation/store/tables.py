@@ -12,8 +12,7 @@ from typing import Any
 from ..core.memory import as_utc, Memory, Place
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..observability.tracing import span
-from ..text.names import names_of
-from ..text.words import memory_names, MemoryNames, spaced
+from ..text.words import MemoryNames, memory_names, names_of, spaced
 from .state import State, probably_replaced, refused
 from .cache import recalled
 

@@ -11,8 +11,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import NamedTuple
 from ..text.facts import Fact, find_facts
-from ..text.words import NEGATIONS, STOP_WORDS, stem
-from ..text.sentences import split_sentences, word_set
+from ..text.words import NEGATIONS, STOP_WORDS, split_sentences, stem, word_set
 
 # %% auto #0
 __all__ = ['words', 'sentences']

@@ -13,7 +13,7 @@ from typing import NamedTuple
 from ..core.memory import digest, Memory
 from ..core.models import CaptureConfidence, MemorySummary, Quote, SummaryDecision
 from ..text.facts import find_facts
-from ..text.sentences import with_full_stop
+from ..text.words import with_full_stop
 from ..similarity.embedder import Embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.clusters import dominant_namespace

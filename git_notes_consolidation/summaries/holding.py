@@ -11,8 +11,7 @@ from typing import Literal, NamedTuple
 from ..core.memory import Memory
 from ..core.models import Quote
 from ..text.facts import Fact, find_facts, same_value
-from ..text.sentences import word_set
-from ..text.words import title_words
+from ..text.words import title_words, word_set
 from .alignment import (
     content_keys, has_word, Piece, pieces, word_key, words)
 from .values import _GONE, measure, overturns

@@ -10,7 +10,7 @@ from functools import lru_cache
 from typing import NamedTuple
 from ..core.memory import Memory
 from ..core.models import Quote
-from ..text.sentences import split_sentences
+from ..text.words import split_sentences
 from ..text.topics import own_sentences
 from ..temporal.resolve import find_references
 

@@ -14,8 +14,7 @@ from ..core.models import MemorySummary, Quote
 from ..llm.prompt_parts import dates_in
 from ..llm.summary_prompts import relative_date
 from ..text.facts import Fact, same_value
-from ..text.sentences import word_set
-from ..text.words import STOP_WORDS
+from ..text.words import STOP_WORDS, word_set
 from git_notes_consolidation.summaries.alignment import (
     Piece, pieces, Vocabulary, word_key, words)
 from .values import means_day, measure, noun, same_noun, tells

@@ -8,11 +8,10 @@ import re
 from collections.abc import Sequence
 from ..core.memory import Memory
 from ..core.models import Judgment
-from ..text.sentences import word_set
+from ..text.words import (
+    LIGHT_VERBS, STOP_WORDS, negates, references, stem, word_set, words_of)
 from ..text.factuality import HEDGE
-from ..text.names import references
 from ..text.topics import OPEN
-from ..text.words import LIGHT_VERBS, negates, stem, STOP_WORDS, words_of
 from .claims import (
     _BE, _clause, _FAVOUR, _ITSELF, _PARTLY, Claim, claims, Token)
 from .referents import (

@@ -9,10 +9,9 @@ from functools import lru_cache
 from ..core.memory import Memory
 from ..core.models import Judgment
 from ..text.factuality import hedge, is_fragment
-from ..text.scopes import other_environment
-from ..text.subjects import brothers
 from ..text.topics import (
-    GENERIC_STEMS, OwnSentence, any_of, own_sentences, topic_of)
+    GENERIC_STEMS, OwnSentence, any_of, other_environment, own_sentences, topic_of)
+from ..text.subjects import brothers
 
 # %% auto #0
 __all__ = ['solved']

@@ -8,9 +8,7 @@ import re
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
 from typing import NamedTuple
-from ..text.sentences import Sentence, split_sentences, word_set
-from ..text.names import references
-from ..text.words import MODALS
+from ..text.words import MODALS, Sentence, references, split_sentences, word_set
 
 # %% auto #0
 __all__ = ['tokens']

@@ -12,9 +12,7 @@ from typing import NamedTuple
 from ..similarity.lexical import similarity as lexical
 from ..core.models import Judgment
 from ..core.memory import Memory
-from ..text.names import document_head
-from ..text.words import stem, title_words
-from ..text.sentences import word_set
+from ..text.words import document_head, stem, title_words, word_set
 from ..text.topics import (
     SHORT_BODY, STATING_NAMESPACES, any_of, other_subject, own_sentences)
 from ..text.factuality import is_fragment, undecided

@@ -18,7 +18,7 @@ from ..core.models import Judgment
 from ..core.memory import as_memory, Memory, repeat_key
 from ..text.factuality import (
     is_fragment, leaves_standing, not_in_force, stance, undecided)
-from ..text.scopes import continues, other_scope
+from ..text.topics import continues, other_scope
 
 JUDGE = "offline-10"  # Changes whenever the same pair may be judged otherwise
 

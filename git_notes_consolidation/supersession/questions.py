@@ -16,13 +16,11 @@ from .parts import (
     CORRECTS, in_part, is_open, left, rest_goes_on, told, values)
 from .slots import Difference, Piece, differences, pieces
 from ..text.factuality import leaves_standing, stance, undecided
-from ..text.names import document_head, names_of, references
-from ..text.scopes import other_environment
-from ..text.subjects import CHANGE, brothers, tie
+from ..text.words import DENIAL, STOP_WORDS, document_head, names_of, references, stem
 from git_notes_consolidation.text.topics import (
-    _names as names_in, GENERIC_STEMS, SHORT_BODY, UNIT_WORDS, any_of, content_stems, own_sentences,
-    topic_of)
-from ..text.words import DENIAL, stem, STOP_WORDS
+    GENERIC_STEMS, SHORT_BODY, UNIT_WORDS, _names as names_in, any_of, content_stems, other_environment,
+    own_sentences, topic_of)
+from ..text.subjects import CHANGE, brothers, tie
 
 # %% auto #0
 __all__ = ['LIKELY', 'PROPOSED', 'changes', 'another_thing', 'stands_apart', 'later_word', 'likely']

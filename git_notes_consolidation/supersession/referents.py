@@ -9,9 +9,9 @@ from collections.abc import Sequence
 from functools import lru_cache
 from typing import NamedTuple
 from ..core.memory import Memory
-from ..text.sentences import word_set
-from ..text.names import document_head, document_kind, names_of, NUMBERED
-from ..text.words import LIGHT_VERBS, NEGATIONS, stem, STOP_WORDS, title_words, words_of
+from git_notes_consolidation.text.words import (
+    LIGHT_VERBS, NEGATIONS, NUMBERED, STOP_WORDS, document_head, document_kind, names_of, stem, title_words,
+    word_set, words_of)
 from .claims import _FORMS, _GONE, Claim, Token
 
 # %% auto #0

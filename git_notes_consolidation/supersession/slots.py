@@ -12,9 +12,8 @@ from ..core.memory import Memory
 from ..core.models import Judgment
 from ..text.facts import Fact, find_facts, same_value
 from ..text.factuality import hedge, undecided
-from ..text.scopes import other_scope
-from ..text.sentences import word_set
-from ..text.topics import STATING_NAMESPACES
+from ..text.topics import STATING_NAMESPACES, other_scope
+from ..text.words import word_set
 
 # %% auto #0
 __all__ = ['differences', 'refilled']

@@ -22,8 +22,8 @@ from ..core.models import EdgeType, Judgment, MemoryEdge, MemoryMetadata
 from ..core.memory import Memory, as_utc, digest
 from ..text.factuality import leaves_standing
 from ..text.subjects import PERHAPS_ONE_SUBJECT, brothers, tie
-from ..text.words import min_title_words, mentions_title, stems_of, title_words
-from ..text.names import mentions, names_of
+from ..text.words import (
+    mentions, mentions_title, min_title_words, names_of, stems_of, title_words)
 import json
 from datetime import datetime
 from ..summaries.merging import (

@@ -16,7 +16,7 @@ from functools import cache, cached_property, lru_cache
 from typing import Any
 from ..core.visible import restored
 from ..session.budget import QUOTED
-from ..text.sentences import word_set
+from ..text.words import word_set
 
 # %% auto #0
 __all__ = ['without']

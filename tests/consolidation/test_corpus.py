@@ -14,12 +14,9 @@ import pytest
 from calls import state_of
 from git_notes_consolidation.apps.cli import program as cli
 from git_notes_consolidation.store import locks as notes
-from git_notes_consolidation.consolidation import stores as consolidation_stores
-from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
-from git_notes_consolidation.consolidation import status as consolidation_status
+from git_notes_consolidation.consolidation import service, status as consolidation_status, stores as consolidation_stores, undo as consolidation_undo
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.text.sentences import split_sentences
+from git_notes_consolidation.text.words import split_sentences
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.core.models import MemoryTier
 from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips

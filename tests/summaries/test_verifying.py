@@ -8,12 +8,11 @@ from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import Quote
-from git_notes_consolidation.text.sentences import split_sentences
+from git_notes_consolidation.text.words import split_sentences
 from git_notes_consolidation.summaries.extraction import summarize_cluster
 from git_notes_consolidation.summaries.verification import parts, verify
 from helpers import ROOT
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from mutants import KINDS, mutate, retell
 
 TOPIC = [mem("Retry webhooks six times", "Six attempts over 24 h, because receivers are down for a night at most. Never retry a 410.", days_ago=40),

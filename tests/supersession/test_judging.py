@@ -7,13 +7,10 @@ import pytest
 from git_notes_consolidation.supersession.assertions import ABSTAINS, explicit
 from git_notes_consolidation.supersession.claims import claims
 from git_notes_consolidation.supersession.judge import SURE, judge_pair, repeat_key, weigh
-from git_notes_consolidation.text.names import mentions, names_of
-from git_notes_consolidation.text.sentences import split_sentences
-from git_notes_consolidation.text.words import title_words
+from git_notes_consolidation.text.words import mentions, names_of, split_sentences, title_words
 from git_notes_consolidation.core.memory import Memory, Place, mem, sample_memories
 from helpers import ROOT, rows_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 ROWS = rows_of(__name__)
 
