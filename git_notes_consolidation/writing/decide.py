@@ -104,7 +104,6 @@ class Neighbour(NamedTuple):
     "A memory that the new one may have to do with."
     memory: Memory
     cosine: float
-    named: bool = False  # The new one gives its name or its title
 
 # %% ../../nbs/16_writing/01_decide.ipynb #6d1258e6
 def _current_rows(pool: Pool, new: Memory) -> np.ndarray:
@@ -164,7 +163,7 @@ def nearest(
     top = [int(r) for r in np.argsort(-score, kind="stable")[:most] if score[r] > 0]
     named = [r for r in _first_copies(pool, (r for r in _by_name(pool, m, most) if fits[r]), fits, at)
              if r not in top][:most]
-    return [Neighbour(pool.memories[r], float(found[0][r]), r in named) for r in [*top, *named]]
+    return [Neighbour(pool.memories[r], float(found[0][r])) for r in [*top, *named]]
 
 # %% ../../nbs/16_writing/01_decide.ipynb #5b589422
 class Considered(NamedTuple):

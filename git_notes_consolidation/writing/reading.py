@@ -292,9 +292,6 @@ def unread(
 _FORM = 'a line is {"text": "…"}, or an entity with observations, or a relation of the MCP memory server'
 
 # %% ../../nbs/16_writing/06_reading.ipynb #108f90c4
-_LONGEST = 200  # Characters of a name; what is longer goes on with a hash that we need not know
-
-
 def project_slug(root: Path) -> str:
     "A project's path, as Claude Code spells it in a folder's name."
     return re.sub(r"[^A-Za-z0-9]", "-", str(root))
@@ -307,28 +304,16 @@ def project_root(path: Path) -> Path:
     return repo.common_dir.parent if repo.common_dir.name == ".git" else repo.worktree or path.resolve()
 
 
-def _own_folder(base: Path) -> Path | None:
-    "What a user's settings name."
-    try: said = json.loads((base / "settings.json").read_bytes()).get("autoMemoryDirectory")
-    except (OSError, ValueError, AttributeError, RecursionError): return None
-    given = Path(said).expanduser() if isinstance(said, str) and said else None
-    return given if given and given.is_absolute() else None
-
-
 def claude_folder(
     path: Path | str,  # In the project
     env: Mapping[str, str],
 ) -> Path:
     "The memory folder of a project."
     base = Path(env.get("CLAUDE_CONFIG_DIR") or Path(env.get("HOME") or Path.home()) / ".claude").expanduser()
-    if (own := _own_folder(base)) and own.is_dir(): return own
-    tried = []
-    for root in dict.fromkeys((project_root(Path(path)), Path(path).resolve())):
-        slug = project_slug(root)
-        names = [slug] if len(slug) <= _LONGEST else sorted(
-            p.name for p in (base / "projects").glob(f"{slug[:_LONGEST]}-*"))
-        for folder in (base / "projects" / n / "memory" for n in names):
-            if folder.is_dir(): return folder
-            tried.append(folder)
-    where = tried[0] if tried else base / "projects"
-    raise BadFile(f"Claude Code has no memory of this project: {where} is not there; name a file or a folder")
+    tried = [base / "projects" / project_slug(root) / "memory"
+             for root in (project_root(Path(path)), Path(path).resolve())]
+    for folder in tried:
+        if folder.is_dir(): return folder
+    raise BadFile(f"Claude Code has no memory of this project: {tried[0]} is not there; name a file or a "
+                  "folder")
+

@@ -5,11 +5,11 @@
 # %% ../../nbs/16_writing/04_review.ipynb #70ef5c92
 from __future__ import annotations
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from difflib import SequenceMatcher
 from functools import partial
-from typing import Any, NamedTuple, TYPE_CHECKING
+from typing import Any, Literal, NamedTuple, TYPE_CHECKING
 from ..core.memory import Author, Memory
 from ..core.models import EdgeType, Judgment, MemoryEdge
 from ..supersession.judge import repeat_key
@@ -84,7 +84,7 @@ def _gone(w: _Web, *ids: str) -> str:  # Empty where all are there
     return ""
 
 
-def _unfit(w: _Web, e: MemoryEdge, without: Collection[str] = ()) -> str:
+def _obstacle(w: _Web, e: MemoryEdge, without: Collection[str] = ()) -> str:
     "Why an edge cannot be made; empty where it can."
     if (why := _gone(w, e.source_id, e.target_id)) or e.edge_type not in _REPLACES: return why
     (hidden, stands), merges = hidden_and_shown(e), e.edge_type == EdgeType.MERGED_INTO
@@ -184,10 +184,10 @@ def _repeats(w: _Web, e: MemoryEdge) -> tuple[list[MemoryEdge], list[MemoryEdge]
     return [replace(x, code="X" if same(x) else "N", kind=None) for x in (first, *moved)], led
 
 # %% ../../nbs/16_writing/04_review.ipynb #2ecd33f0
-def _of_edge(w: _Web, q: Mapping[str, Any], e: MemoryEdge, without: Collection[str] = ()) -> Proposal:
+def _edge_proposal(w: _Web, q: Mapping[str, Any], e: MemoryEdge, without: Collection[str] = ()) -> Proposal:
     "The edge is made."
     new, old = w.title(e.source_id), w.title(e.target_id)
-    if why := _unfit(w, e, without): return _refusal(q, "edge", why)
+    if why := _obstacle(w, e, without): return _refusal(q, "edge", why)
     said = partial(Proposal, q, "edge")
     if e.edge_type == EdgeType.DUPLICATE_OF:
         made, led = _repeats(w, e)
@@ -210,7 +210,7 @@ def _of_edge(w: _Web, q: Mapping[str, Any], e: MemoryEdge, without: Collection[s
 _WITHDRAWN, _RETURNED = "it was withdrawn", "said again after it was replaced"
 
 
-def _of_withdrawn(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
+def _withdrawal_proposal(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
     "The edge is ended."
     new, old, held = w.title(e.source_id), w.title(e.target_id), w.view.state.edges.get(e.id)
     if held is None:
@@ -222,7 +222,7 @@ def _of_withdrawn(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
                     "the older holds again, and the newer stays beside it", ended=(held,), shows=shows)
 
 
-def _of_returned(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
+def _return_proposal(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
     "What was said again replaces what stands for its first copy."
     now = [i for i in w.present(e.target_id) if i != e.source_id]
     made = tuple(MemoryEdge(e.source_id, i, EdgeType.SUPERSEDES, 1.0,
@@ -231,17 +231,17 @@ def _of_returned(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
     if not made:
         return _refusal(q, "returned",
                         f"nothing replaces {e.target_id} now; let gnc consolidate close the question")
-    if why := next(filter(None, (_unfit(w, f) for f in made)), ""): return _refusal(q, "returned", why)
+    if why := next(filter(None, (_obstacle(w, f) for f in made)), ""): return _refusal(q, "returned", why)
     return Proposal(q, "returned",
                     f"{w.title(e.source_id)} replaces {', '.join(map(w.title, now))}: what was said before "
                     f"holds again.",
                     "the newer holds, and what had replaced it is archived", made, hides=tuple(now))
 
 # %% ../../nbs/16_writing/04_review.ipynb #620c3dba
-def _of_merge(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
+def _merge_proposal(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
     "One memory is made of both."
     ends = (e.target_id, e.source_id)
-    if why := _unfit(w, e) or _unfit(w, replace(e, source_id=e.target_id, target_id=e.source_id)):
+    if why := _obstacle(w, e) or _obstacle(w, replace(e, source_id=e.target_id, target_id=e.source_id)):
         return _refusal(q, "merge", why)
     return Proposal(q, "merge",
                     f"One memory is written that says what {' and '.join(map(w.title, ends))} say; both are "
@@ -249,7 +249,7 @@ def _of_merge(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
                     hides=ends)
 
 
-def _of_summary(w: _Web, q: Mapping[str, Any]) -> Proposal:
+def _summary_proposal(w: _Web, q: Mapping[str, Any]) -> Proposal:
     "The ban is lifted."
     sources = _sources(q)
     if not sources: return _refusal(q, "summary", "the question names no memories")
@@ -262,17 +262,17 @@ def _of_summary(w: _Web, q: Mapping[str, Any]) -> Proposal:
 # %% ../../nbs/16_writing/04_review.ipynb #d31fd3c1
 def _proposal(w: _Web, q: Mapping[str, Any]) -> Proposal:
     "What a yes would change."
-    if q.get("what") == "summary": return _of_summary(w, q)
+    if q.get("what") == "summary": return _summary_proposal(w, q)
     if (e := _edge_of(q, w.there)) is None or e.id != q["id"]:
         return _refusal(q, "edge", "the question cannot be read; reject it")
     if {e.source_id, e.target_id} - w.there.keys():
         return _refusal(q, "edge", _gone(w, e.source_id, e.target_id))
-    if e.edge_type == EdgeType.MERGED_INTO: return _of_merge(w, q, e)
+    if e.edge_type == EdgeType.MERGED_INTO: return _merge_proposal(w, q, e)
     why, again = str(q.get("reason", "")), w.there[e.source_id].event_time
-    if why.startswith(_WITHDRAWN): return _of_withdrawn(w, q, e)
+    if why.startswith(_WITHDRAWN): return _withdrawal_proposal(w, q, e)
     late = (e.edge_type == EdgeType.DUPLICATE_OF
             and any(w.there[i].event_time <= again and i != e.source_id for i in w.replacers(e.target_id)))
-    return _of_returned(w, q, e) if late or why.startswith(_RETURNED) else _of_edge(w, q, e)
+    return _return_proposal(w, q, e) if late or why.startswith(_RETURNED) else _edge_proposal(w, q, e)
 
 
 def proposals(
@@ -307,7 +307,7 @@ def word_diff(changes: Sequence[Change]) -> str:
     return "".join(both(old, new) if differs else new for old, new, differs in changes).strip()
 
 # %% ../../nbs/16_writing/04_review.ipynb #7f91e1f7
-def _others(w: _Web, p: Proposal) -> list[MemoryEdge]:
+def _excluded_edges(w: _Web, p: Proposal) -> list[MemoryEdge]:
     "Edges that another answer would have made, and that are not there."
     e = _edge_of(p.question, w.there)
     if e is None or {e.source_id, e.target_id} - w.there.keys(): return []
@@ -326,7 +326,7 @@ def _others(w: _Web, p: Proposal) -> list[MemoryEdge]:
 _RELATIONS = {EdgeType.SUPERSEDES: "supersede", EdgeType.DUPLICATE_OF: "duplicate"}
 
 
-def _about(w: _Web, q: Mapping[str, Any]) -> list[str]:
+def _memories_of(w: _Web, q: Mapping[str, Any]) -> list[str]:
     "The memories of a question that are here, the newest first."
     named = [q.get("source"), q.get("target"), *_sources(q)]
     found = dict.fromkeys(i for i in named if isinstance(i, str) and i in w.there)
@@ -340,10 +340,10 @@ def _about(w: _Web, q: Mapping[str, Any]) -> list[str]:
 def _operation(w: _Web, p: Proposal, verdict: str) -> tuple[str, str]:
     "Operation and target."
     kind = p.made[0].edge_type if p.made else None
-    if verdict == "rejected": return "NOOP", _about(w, p.question)[-1]
+    if verdict == "rejected": return "NOOP", _memories_of(w, p.question)[-1]
     if p.case == "withdrawn" and p.ended: return "UPDATE", p.ended[0].target_id
     if kind == EdgeType.SUPERSEDES: return "SUPERSEDE", p.made[0].source_id
-    return "NOOP", p.made[0].target_id if kind == EdgeType.DUPLICATE_OF else _about(w, p.question)[0]
+    return "NOOP", p.made[0].target_id if kind == EdgeType.DUPLICATE_OF else _memories_of(w, p.question)[0]
 
 
 def _considered(w: _Web, e: MemoryEdge, relation: str) -> Considered:
@@ -354,7 +354,7 @@ def _considered(w: _Web, e: MemoryEdge, relation: str) -> Considered:
 def _draft_edges(w: _Web, p: Proposal, verdict: str) -> Draft:
     "The edges that an answer makes and ends."
     operation, target = _operation(w, p, verdict)
-    sources = [i for i in _about(w, p.question) if i != target]
+    sources = [i for i in _memories_of(w, p.question) if i != target]
     if operation == "SUPERSEDE": sources = sorted({e.target_id for e in p.made})
     e = p.made[0] if p.made else None
     x = _considered(w, e, _RELATIONS[e.edge_type]) if e and e.edge_type in _RELATIONS else None
@@ -386,7 +386,7 @@ def _draft_answer(w: _Web, p: Proposal, verdict: str, reason: str, writer: Writi
             else _draft_edges(w, p, verdict))
     by, why = author.by, reason or f"{verdict} by {author}: {q.get('reason', '')}".rstrip(": ")
     edges, ended = (tuple(replace(e, by=by) for e in found)
-                    for found in (made.edges, (*made.ended, *_others(w, p))))
+                    for found in (made.edges, (*made.ended, *_excluded_edges(w, p))))
     return made._replace(
         edges=edges, ended=ended, chosen=made.chosen and made.chosen._replace(by=by),
         verdicts=(Verdict(str(q["id"]), holds, verdict, reason),
@@ -482,11 +482,9 @@ def overrule(
     return f"it was {said}, which is taken back"
 
 # %% ../../nbs/16_writing/04_review.ipynb #fe63926c
-ANSWERS: dict[str, tuple[str, str | None]] = {
-    "yes": ("", None), "replaces": ("supersede", "full"), "part": ("supersede", "partial"),
-    "same": ("duplicate", None), "linked": ("related", None), "neither": ("coexist", None)}
-_TYPES = {"supersede": EdgeType.SUPERSEDES, "duplicate": EdgeType.DUPLICATE_OF,
-          "related": EdgeType.RELATED_TO, "coexist": None}
+ANSWERS: dict[str, tuple[EdgeType | None, Literal["full", "partial"] | None]] = {
+    "replaces": (EdgeType.SUPERSEDES, "full"), "part": (EdgeType.SUPERSEDES, "partial"),
+    "same": (EdgeType.DUPLICATE_OF, None), "linked": (EdgeType.RELATED_TO, None), "neither": (None, None)}
 
 
 def _declined(w: _Web, q: Mapping[str, Any]) -> Proposal:
@@ -499,56 +497,45 @@ def _declined(w: _Web, q: Mapping[str, Any]) -> Proposal:
                     "Everything stays as it is, and no run asks again.", "stays as it is")
 
 
-def _other(w: _Web, q: Mapping[str, Any], relation: str | None = None, kind: str | None = None,
-           swap: bool = False, span: str | None = None) -> Proposal:
-    "What another relation would do."
+def _other(w: _Web, q: Mapping[str, Any], as_: str, swap: bool = False, span: str | None = None) -> Proposal:
+    "What another relation would do; yes: the one that is asked about."
     e = None if q.get("what") == "summary" else _edge_of(q, w.there)
     if e is None: raise BadFact("this question is about no two memories; accept or reject it")
     live = tuple(x for x in (w.view.state.edges.get(e.id),) if x)
-    type_ = _TYPES[relation] if relation else e.edge_type
+    type_, kind = ANSWERS.get(as_, (e.edge_type, e.kind))
     if type_ is None:
         return Proposal(q, "edge", "The two stand side by side, and nothing joins them.", "stays as it is",
                         ended=live)
-    if type_ == EdgeType.MERGED_INTO:
-        raise BadFact("a merge has no kind; give another relation, or accept it")
-    if kind and type_ != EdgeType.SUPERSEDES:
-        raise BadFact("only a replacement is full or partial; give --relation supersede too")
-    told = replace(e, edge_type=type_, span=span or e.span,
-                   kind=kind or e.kind or "full" if type_ == EdgeType.SUPERSEDES else None)  # type: ignore
+    if type_ == EdgeType.MERGED_INTO: raise BadFact("a merge has no newer side; give another relation")
+    told = replace(e, edge_type=type_, kind=kind, span=span or e.span)
     if swap: told = replace(told, source_id=e.target_id, target_id=e.source_id, span=None)
-    p = _of_edge(w, q, told, {x.id for x in live})
+    p = _edge_proposal(w, q, told, {x.id for x in live})
     return replace(p, ended=(*p.ended, *(x for x in live if x.id not in {f.id for f in p.made})))
 
+
 # %% ../../nbs/16_writing/04_review.ipynb #22892ac4
-_Make = Callable[[_Web, Mapping[str, Any]], Proposal]
-
-
-def _answer(writer: WritingService, name: str, verdict: str, make: _Make, reason: str, session: str,
-            dry_run: bool) -> WriteResult:
-    "One answer, one run."
-    def draft(held: _Held, now: datetime, client: Client | None) -> Draft:
-        w = _web(held.view)
-        p = make(w, open_question(held.view, name))
-        if p.refused: raise BadFact(p.refused)
-        return _draft_answer(w, p, verdict, reason, writer, client, now)
-    overrule(writer, name, dry_run)
-    return writer.commit(draft, session, dry_run)
-
-
 def answer(
     service: WritingService,
     id: str,  # A question, by its name or the beginning of it
-    as_: str = "yes",  # yes, replaces, part, same, linked or neither; or no
+    as_: str = "yes",  # no, or one of `ANSWERS`
     reason: str = "",
     session: str = "",  # For the log
     dry_run: bool = False,  # Only say what would be done
+    swap: bool = False,  # The other of the two is the newer one
 ) -> WriteResult:
-    "What the question proposes, the relation that it really is, or that it is none."
-    if as_ == "no": return _answer(service, id, "rejected", _declined, reason, session, dry_run)
-    if as_ not in ANSWERS: raise BadFact(f"an answer is one of {', '.join(ANSWERS)}, not {as_!r}")
-    relation, kind = ANSWERS[as_]
-    if not relation: return _answer(service, id, "accepted", _proposal, reason, session, dry_run)
-    return edit(service, id, relation=relation, kind=kind, reason=reason, session=session, dry_run=dry_run)
+    "What the question proposes, the relation that it really is, or that it is none; one answer, one run."
+    if as_ not in ("yes", "no", *ANSWERS):
+        raise BadFact(f"an answer is one of yes, no, {', '.join(ANSWERS)}, not {as_!r}")
+    make, verdict = ((_declined, "rejected") if as_ == "no" else (_proposal, "accepted")
+                     if as_ == "yes" and not swap else (partial(_other, as_=as_, swap=swap), "edited"))
+    def draft(held: _Held, now: datetime, client: Client | None) -> Draft:
+        w = _web(held.view)
+        p = make(w, open_question(held.view, id))
+        if p.refused: raise BadFact(p.refused)
+        return _draft_answer(w, p, verdict, reason, service, client, now)
+    overrule(service, id, dry_run)
+    return service.commit(draft, session, dry_run)
+
 
 # %% ../../nbs/16_writing/04_review.ipynb #3d62e1ff
 def accept(service: WritingService, id: str, *said: Any, **kw: Any) -> WriteResult:
@@ -560,26 +547,6 @@ def reject(service: WritingService, id: str, *said: Any, **kw: Any) -> WriteResu
     "No: no run makes it, and none asks again."
     return answer(service, id, "no", *said, **kw)
 
-
-def edit(
-    service: WritingService,
-    id: str,
-    *,
-    kind: str | None = None,  # full or partial
-    relation: str | None = None,  # supersede, duplicate, related or coexist
-    swap: bool = False,  # The other of the two is the newer one
-    reason: str = "",
-    session: str = "",
-    dry_run: bool = False,
-) -> WriteResult:
-    "Neither yes nor no: another relation."
-    if not (kind or relation or swap):
-        raise BadFact("say what is to be otherwise: --kind, --relation or --swap")
-    if kind not in (None, "full", "partial"): raise BadFact(f"a replacement is full or partial, not {kind!r}")
-    if relation is not None and relation not in _TYPES:
-        raise BadFact(f"a relation is one of {', '.join(_TYPES)}, not {relation!r}")
-    make = partial(_other, relation=relation, kind=kind, swap=swap)
-    return _answer(service, id, "edited", make, reason, session, dry_run)
 
 # %% ../../nbs/16_writing/04_review.ipynb #56b1dc92
 def too_many(
@@ -604,7 +571,7 @@ class Answer(NamedTuple):
     span: str | None = None  # Words of the newer memory that decide it
 
 # %% ../../nbs/16_writing/04_review.ipynb #12049f62
-def _together(parts: Sequence[Draft]) -> Draft:
+def _joint_draft(parts: Sequence[Draft]) -> Draft:
     "Several answers as one write, under the weightiest."
     draft = min(parts, key=lambda x: x.operation != "SUPERSEDE")
     made = {e.id: e for x in parts for e in x.edges}
@@ -629,19 +596,19 @@ def answer_all(
         w, found = _web(held.view), dict[str, tuple[Proposal, Draft]]()
         why.clear()
         for i, a in answers.items():
-            (relation, kind), no = ANSWERS.get(a.as_, ("", None)), a.as_ == "no"
+            no = a.as_ == "no"
             try:
-                if not no and not relation: raise BadFact(f"{a.as_!r} is no answer")
+                if not no and a.as_ not in ANSWERS: raise BadFact(f"{a.as_!r} is no answer")
                 q = open_question(held.view, i)
                 if q["id"] in found: raise BadFact(f"{q['id']} has more than one answer")
-                p = _declined(w, q) if no else _other(w, q, relation, kind, span=a.span)
+                p = _declined(w, q) if no else _other(w, q, a.as_, span=a.span)
                 if p.refused: raise BadFact(p.refused)
                 verdict = "rejected" if no else "edited"
                 found[q["id"]] = p, _draft_answer(w, p, verdict, a.reason, service, client, now)
             except (BadFact, UnknownId) as e: why[i] = str(e)
         if not found: raise BadFact("none of these could be answered")
         if many := too_many(service, [p for p, _ in found.values()]): raise BadFact(many)
-        return _together([x for _, x in found.values()])
+        return _joint_draft([x for _, x in found.values()])
     try: return service.commit(draft, session), why
     except BadFact:
         if len(why) == len(answers): return None, why

@@ -353,11 +353,7 @@ def commit_of(repo: Repo, name: str) -> str:
 def _why_gone(held: _Held, m: Memory) -> str:
     "Why a memory is not there, and what brings it back."
     if m.id not in held.view.state.withdrawn: return f"{m.id} is forgotten; gnc restore brings it back"
-    by = {str(r["run"]) for _, _, r in held.view.events.records if r["kind"] == "wrote"
-          and r.get("subject") == m.id}
-    undos = [i for i, r in held.view.state.runs.items() if by & {*map(str, r.get("targets", ()))}
-             and i not in held.view.state.undone]
-    return f"the run that wrote {m.id} was taken back; gnc undo {max(undos, default='UNDO')} brings it back"
+    return f"the run that wrote {m.id} was taken back; undo that undo: gnc log --runs names it"
 
 
 def check_named(held: _Held, memories: Sequence[Memory], replaced: bool = True) -> None:
@@ -419,13 +415,6 @@ def _check_given(held: _Held, told: Mapping[str, Sequence[Memory]]) -> None:
     for name in ("merges", "duplicate_of"): check_named(held, told.get(name, ()), replaced=False)
 
 
-def _warnings(held: _Held, new: Memory, d: Decision) -> list[str]:
-    "What a person who gave a relation left open."
-    return [f"{x.memory.id} ({x.memory.summary}) {x.judgment.reason.removeprefix('it ')}; if it replaced "
-            f"this fact too, undo this and add --superseded-by {x.memory.id}"
-            for x in with_later(held, new, d).act if x not in d.act]
-
-
 def _draft_fact(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequence[Memory]], judge: bool,
                 client: Client | None, now: datetime) -> Draft:
     there = held.memories.get(new.id) if new.id not in self._tried else None  # Said at the same instant
@@ -441,8 +430,7 @@ def _draft_fact(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequ
     if told.get("merges") and made.operation not in ("MERGE", "NOOP", "UPDATE"):
         raise BadFact(
             "the two together are too long, or one says all that the other does; nothing was written")
-    since = _warnings(held, new, d) if told else []
-    return made._replace(warnings=(*made.warnings, *since, *stays(new.text)))
+    return made._replace(warnings=(*made.warnings, *stays(new.text)))
 
 # %% ../../nbs/16_writing/03_write.ipynb #f096d2b5
 def remember(

@@ -13,7 +13,7 @@ from git_notes_consolidation.store.audit import audit
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.state import open_questions
 from git_notes_consolidation.writing.decide import BadFact
-from git_notes_consolidation.writing.review import accept, edit, reject
+from git_notes_consolidation.writing.review import accept, answer, reject
 from git_notes_consolidation.writing.write import open_writing
 from git_notes_consolidation.consolidation.view import view
 from helpers import git
@@ -115,7 +115,7 @@ def test_no_run_says_otherwise_and_none_asks(home, question):
 # Below a person
 
 
-@pytest.mark.parametrize("first", [accept, reject, lambda s, i: edit(s, i, kind="partial"), lambda s, i: edit(s, i, relation="duplicate")],
+@pytest.mark.parametrize("first", [accept, reject, lambda s, i: answer(s, i, "part"), lambda s, i: answer(s, i, "same")],
                          ids=["accept", "reject", "partial", "duplicate"])
 @pytest.mark.parametrize("then", ["accept", "reject"])
 def test_a_person_overrules_it_with_one_command(home, question, first, then):

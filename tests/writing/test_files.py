@@ -521,11 +521,6 @@ def test_claude_codes_folder_is_found_for_every_worktree(repo, tmp_path, monkeyp
     assert claude_folder(tmp_path / "other", os.environ) == there
     assert gnc("tidy", "--claude", "--apply").code == 0 and (there / "MEMORY.md").read_text() == TIDY
     assert gnc("tidy", "--claude", "--undo").code == 0 and (there / "MEMORY.md").read_text() == NOTES
-    (repo / ".claude").mkdir()
-    (repo / ".claude" / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(tmp_path)}))
-    assert claude_folder(repo, os.environ) == there  # A repository's settings name no folder
-    (config / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(tmp_path / "other")}))
-    assert claude_folder(repo, os.environ) == tmp_path / "other"
 
 
 def test_undo_keeps_what_was_written_since(home):

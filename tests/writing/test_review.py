@@ -16,7 +16,7 @@ from git_notes_consolidation.core.models import EdgeType, MemoryTier
 from git_notes_consolidation.store.reader import UnknownId, read_memories
 from git_notes_consolidation.store.state import open_questions
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.writing.review import _proposal, _web, accept, edit, proposals, reject
+from git_notes_consolidation.writing.review import _proposal, _web, accept, answer, proposals, reject
 from git_notes_consolidation.consolidation.stores import MetadataStore
 from git_notes_consolidation.consolidation.status import questions
 from git_notes_consolidation.consolidation.undo import undo
@@ -216,7 +216,7 @@ SOME = [mem("Orders live in MySQL", "Version 8.", days_ago=60), mem("Orders live
 TYPES = st.sampled_from([(EdgeType.SUPERSEDES, "full"), (EdgeType.SUPERSEDES, "partial"), (EdgeType.DUPLICATE_OF, None), (EdgeType.MERGED_INTO, None),
                          (EdgeType.RELATED_TO, None)])
 QUESTIONS = st.lists(st.tuples(st.tuples(st.integers(0, 5), st.integers(0, 5)).filter(lambda p: p[0] != p[1]), TYPES,
-                               st.sampled_from(["accept", "accept", "reject", "supersede", "duplicate", "related"])), min_size=1, max_size=5)
+                               st.sampled_from(["accept", "accept", "reject", "replaces", "same", "linked"])), min_size=1, max_size=5)
 
 
 @pytest.mark.slow
@@ -230,7 +230,7 @@ def test_any_answers_keep_every_invariant_and_can_be_taken_back(some, told):
             _, id_ = ask(w, ids[new], ids[old], type_, kind)
             if id_ not in state_of(home).reviews: continue
             before = state_of(home)
-            try: r = accept(w, id_) if how == "accept" else reject(w, id_) if how == "reject" else edit(w, id_, relation=how)
+            try: r = accept(w, id_) if how == "accept" else reject(w, id_) if how == "reject" else answer(w, id_, how)
             except BadFact:
                 assert state_of(home) == before
                 reject(w, id_)

@@ -398,10 +398,7 @@ def review_accept(
     "Answer yes: do what the question proposes. It can be undone."
     s = ctx.obj.writing(max_change=max_change)
     def answer(i: str) -> WriteResult:
-        if not swap: return writing_review.answer(s, i, as_, reason, dry_run=dry_run)
-        relation, kind = writing_review.ANSWERS.get(as_, ("", None))
-        return writing_review.edit(s, i, relation=relation or None, kind=kind, swap=True, reason=reason,
-                                   dry_run=dry_run)
+        return writing_review.answer(s, i, as_, reason, dry_run=dry_run, swap=swap)
     names = _chosen(s, "accept", ids or (), all_, yes, dry_run)
     _decide(ctx.obj, s, "accepted" if as_ == "yes" and not swap else as_, names, answer, dry_run)
 
