@@ -25,9 +25,6 @@ DESIGN = {  # Every key of design 4's file, with its own value there
     "audit": {"log_all_operations": True, "store_before_state": True, "store_after_state": True, "retention_days": 90}}
 MEANT = {"similarity.threshold": ("write_threshold", 0.7), "classification.confidence_threshold": ("write_confidence", 0.65),
          "audit.retention_days": ("log_retention_days", 7)}
-RETIRED_KEYS = {f"{t}.{k}" for t, table in DESIGN.items() if isinstance(table, dict) for k in table} - MEANT.keys()
-
-
 def toml(tables, path=""):
     "Tables of plain values as TOML."
     rows = [f"{k} = {json.dumps(v)}" for k, v in tables.items() if not isinstance(v, dict)]
@@ -69,16 +66,6 @@ def test_each_key_is_its_setting(tmp_path, path, form):
     assert set_in(load(tmp_path, at(path, value), form)) == set_in(load(tmp_path, {name: value}, form)) == {name: value}
     assert load(tmp_path, at(path, value), form, {variable_name(name): str(getattr(SubconsciousnessConfig(), name))}).origins[name] == variable_name(name)
     with pytest.raises(ConfigError, match=f"gnc.{form}: {name} is given twice"): load(tmp_path, at(path, value) | {name: value}, form)
-
-
-@both_forms
-@pytest.mark.parametrize("path", sorted(RETIRED_KEYS))
-def test_a_key_that_sets_nothing_is_accepted_and_said(tmp_path, path, form):
-    table, key = path.split(".")
-    for value in (DESIGN[table][key], {True: False, False: True}.get(DESIGN[table][key], "SUPERSEDE")):
-        s = load(tmp_path, at(path, value), form)
-        assert s.config == SubconsciousnessConfig() and len(s.remarks) == (value != DESIGN[table][key])
-        assert all("is passed over: " in r and r.startswith(str(tmp_path / f"gnc.{form}: ")) for r in s.remarks)
 
 
 @pytest.mark.parametrize("name", RETIRED)
@@ -123,10 +110,6 @@ def test_a_file_sets_what_does_no_harm_and_only_so_far(tmp_path, name):
     for value in but:
         s = load(tmp_path, {name: value}, "toml")
         assert getattr(s.config, name) == default and f"{name} is ignored" in s.remarks[0]
-
-
-def test_what_a_file_may_not_set_asks_sends_spends_starts_or_lets_expire():
-    assert {*USERS} >= {"workers", "retention_days", *(n for n in _FIELDS if n.startswith(("llm_", "event_", "embedding_")))}
 
 
 def test_a_hostile_file_is_told_by_config_and_doctor_and_by_nothing_else(tmp_path):
@@ -204,14 +187,6 @@ def test_nonsense_is_refused_with_file_and_remedy(tmp_path, raw, what, remedy):
 
 
 # What is loaded
-
-
-def loaded(code, *args):
-    "What of the heavy modules a program has imported at its end."
-    heavy = "yaml numpy typing dataclasses subprocess typer git_notes_consolidation.core.settings"
-    code = f"import sys, json\nbefore = {{*sys.modules}}\n{code}\nprint(json.dumps([m for m in '{heavy}'.split() if m in sys.modules and m not in before]))"
-    done = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, encoding="utf-8", check=True)
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.slow(after=1)

@@ -116,32 +116,12 @@ def test_a_budget_takes_whole_entries_the_oldest_first():
     for budget in (Budget(bytes=120), Budget(tokens=40)): assert not excess(budget, plan(NOTES, budget).after)
 
 
-def test_more_than_a_third_goes_only_when_told_so(home):
-    text = "# Memory\n\n" + "".join(f"- Fact {chr(97 + n)} of the {w}\n" for n, w in enumerate("lift gate dock roof yard hall".split()))
-    Path("MEMORY.md").write_text(text)
-    told = gnc("tidy", "MEMORY.md", "--lines", 5)
-    assert "3 of 6 entries, 3 of them only to fit" in told.out and "--max-change 0.50" in told.out
-    refused = gnc("tidy", "MEMORY.md", "--lines", 5, "--apply")
-    assert refused.code == 3 and "--max-change 0.50" in refused.err and Path("MEMORY.md").read_text() == text
-    assert gnc("tidy", "MEMORY.md", "--lines", 6, "--apply").code == 0 and Path("MEMORY.md").read_text().count("\n- ") == 4
-    assert gnc("tidy", "MEMORY.md", "--lines", 4, "--apply", "--max-change", 0.5).code == 0 and Path("MEMORY.md").read_text().count("\n- ") == 2
-    gnc("tidy", "MEMORY.md", "--undo"); gnc("tidy", "MEMORY.md", "--undo")
-    assert Path("MEMORY.md").read_text() == text
-
-
-# Records: a label is no title
-
-
 # How files in public repositories are built, each in our own words: there the same words say two things, or stand where nothing may go
 BUILT = {
     "accounts": "# Memory\n\n## Mail\n\n- **Address:** bot@mail.example\n- **Password:** in the vault\n\n"
                 "## Forum\n\n- **Address:** bot@mail.example\n- **Password:** in the vault\n",
-    "files of features": "# Phase\n\n## Login\n\nFiles:\n\n- `app/views.py`\n- `app/models.py`\n\n## Billing\n\nFiles:\n\n- `app/views.py`\n",
     "a template": "# Lesson\n\n## What happened\n\n_Example:_\n\n- It was slow\n\n## What we did\n\n_Example:_\n\n- It was slow\n",
-    "phases": "# Plan\n\n"
-              "### Phase 1\n\n- [x] Write the tests\n- **Status:** done\n\n### Phase 2\n\n- [ ] Write the tests\n- **Status:** done\n",
     "tags": "# Style\n\n<context>\n\n- Short words\n\n</context>\n\n<tone>\n\n- Short words\n\n</tone>\n",
-    "an index": "# Memory index\n\n- [Release day](release-day.md): releases go out on Tuesdays\n- [Tests](tests.md): run them with make\n",
     "commands": "## Commands\n\n- `npm test`: run all tests\n"
                 "- `npm run test:unit`: run unit tests\n- `npm run build`: build\n- `npm run build:dev`: build, with maps\n",
     "a table of rules": "## Rules\n\n| rule | why |\n|---|---|\n| Lint | CI |\n| Lint | CI |\n",
@@ -521,15 +501,6 @@ def test_claude_codes_folder_is_found_for_every_worktree(repo, tmp_path, monkeyp
     assert claude_folder(tmp_path / "other", os.environ) == there
     assert gnc("tidy", "--claude", "--apply").code == 0 and (there / "MEMORY.md").read_text() == TIDY
     assert gnc("tidy", "--claude", "--undo").code == 0 and (there / "MEMORY.md").read_text() == NOTES
-
-
-def test_undo_keeps_what_was_written_since(home):
-    gnc("tidy", "MEMORY.md", "--apply")
-    Path("MEMORY.md").write_text(TIDY.replace("every push", "every push, and before a release") + "- 2026-02-20: Use pnpm\n")
-    assert "what was written since stays" in gnc("tidy", "MEMORY.md", "--undo").out
-    new = NOTES.replace("every push", "every push, and before a release", 1)
-    assert Path("MEMORY.md").read_text() == new + "- 2026-02-20: Use pnpm\n"
-    assert gnc("tidy", "MEMORY.md", "--undo").code == 1
 
 
 def test_undo_parts_nothing_from_what_it_belongs_to(home):
