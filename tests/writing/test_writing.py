@@ -26,12 +26,12 @@ TEA = mem("Tea is at four", "In the kitchen.", days_ago=80, namespace="learnings
 MOVED = "Orders live in Postgres\n\nReplaces “Orders live in MySQL”: Postgres 16."
 
 
-def writer(home, server=None, **given):
-    "A clock that goes on a minute with each look."
+def writer(home, server=None, step=timedelta(minutes=1), **given):
+    "A clock that goes on with each look."
     ticks = iter(range(10**6))
     env = {"MEMORY_CONSOLIDATION_LLM_BASE_URL": server.url} if server else {}
     settings = load_settings(({"llm_provider": "lmstudio", "llm_timeout_s": 5} if server else {}) | given, env=env)
-    return open_writing(home, settings, clock=lambda: SAMPLE_NOW + timedelta(minutes=next(ticks)))
+    return open_writing(home, settings, clock=lambda: SAMPLE_NOW + next(ticks) * step)
 
 
 @pytest.fixture
@@ -240,7 +240,7 @@ EXAMPLES = {"duplicate": ("User prefers dark mode", "User likes dark theme"), "s
 
 @pytest.mark.parametrize("relation, asks", [("duplicate", None), ("supersede", "replaces?"), ("merge", "completes it?"), ("coexist", None)])
 def test_without_a_model_both_stand_and_the_right_question_is_asked(two, relation, asks):
-    w = writer(two)
+    w = writer(two, step=timedelta(days=7))
     for text in EXAMPLES[relation]: r = w.remember(text, namespace="learnings")
     assert r.operation == "ADD" and {*titles(two)} > {*EXAMPLES[relation]} and bool(r.review) is bool(asks)
     listed = gnc("review", "list", repo=two).out
