@@ -6,15 +6,15 @@
 from __future__ import annotations
 import difflib, json, os, re, uuid
 from collections.abc import Iterator, Mapping
+from contextlib import suppress
 from dataclasses import asdict, dataclass, fields
+from pathlib import Path
 from typing import Any
 from git_notes_consolidation.core.settings import (
     ConfigError, LLM_PROVIDERS, PRESETS, PROGRAMS, RETIRED, Reach, SubconsciousnessConfig, WRITE_PROFILES,
     days_by_namespace)
-from pathlib import Path
 from .memory import digest
 from .startup import find_file, parse_file, read_file
-from contextlib import suppress
 
 # %% auto #0
 __all__ = ['HOOK_CONFIG', 'parse_setting', 'known_setting', 'variable_name', 'plugin_settings', 'file_setting', 'table_setting',

@@ -5,11 +5,11 @@
 # %% ../../nbs/01_core/01_memory.ipynb #50d75a30
 from __future__ import annotations
 import hashlib, json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime, time, timedelta, timezone
 from importlib.resources import files
 from typing import Any, NamedTuple
-from collections.abc import Mapping
 
 # %% auto #0
 __all__ = ['UTC', 'SAMPLE_NOW', 'as_utc', 'moment', 'digest', 'Place', 'Memory', 'as_memory', 'mem', 'repeat_key',

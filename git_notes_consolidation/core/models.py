@@ -4,13 +4,13 @@
 
 # %% ../../nbs/01_core/02_models.ipynb #bc245f21
 from __future__ import annotations
+from collections.abc import Mapping
 from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
 from typing import Any, Literal
 from .memory import as_utc, digest, Memory
-from collections.abc import Mapping
 
 # %% auto #0
 __all__ = ['Relation', 'MemoryTier', 'RetentionScore', 'MemoryMetadata', 'TierTransition', 'EdgeType', 'edge_type', 'MemoryEdge',

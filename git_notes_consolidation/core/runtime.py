@@ -5,12 +5,12 @@
 # %% ../../nbs/01_core/03_runtime.ipynb #645d0650
 from __future__ import annotations
 import importlib, os, time
-from types import ModuleType
-from typing import Any, Protocol, TYPE_CHECKING, TypeVar
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from contextvars import ContextVar
 from pathlib import Path
+from types import ModuleType
+from typing import Any, Protocol, TYPE_CHECKING, TypeVar
 
 if TYPE_CHECKING: import sqlite3
 

@@ -302,7 +302,7 @@ _FORMS = {"0-0": re.compile(r"\d-\d"), "0/0": re.compile(r"\d/\d"), "0:0": re.co
 _DENIES = NEGATIONS | {"zero", "t"}  # The t of "can't"
 
 # %% ../../nbs/04_text/02_facts.ipynb #743433ec
-def _there(text: str) -> set[str]:
+def _signs_of(text: str) -> set[str]:
     "The signs that a text holds."
     numeral = _NUMERAL.search(text) or not text.isascii() and any(map(str.isdigit, text))
     forms = [sign for sign, pattern in _FORMS.items() if pattern.search(text)] if numeral else ()
@@ -319,7 +319,7 @@ _THEN = [("identifier", _HYPHENED, _identifier, _HYPHEN), ("number", _SUM, _sum,
          ("identifier", _NAME, _identifier, ())]
 
 # %% ../../nbs/04_text/02_facts.ipynb #d4b04a75
-def _claims(
+def _read_claims(
     text: str,
     there: set[str],  # Its signs
 ) -> Iterator[Fact]:
@@ -355,7 +355,7 @@ def _unit(text: str, f: Fact) -> str | None:
     return None if not m or "half" in found or "cash" in found else next(iter(found.values()), "")
 
 # %% ../../nbs/04_text/02_facts.ipynb #71fc063b
-def _ranged(text: str, found: list[Fact]) -> Iterator[Fact]:
+def _lend_units(text: str, found: list[Fact]) -> Iterator[Fact]:
     "The facts, with the units that their neighbours lend them."
     for before, f, after in zip([None, *found], found, [*found[1:], None]):
         lender = None
@@ -375,10 +375,10 @@ def find_facts(
     text: str,  # Any text; markdown is read as it stands
 ) -> tuple[Fact, ...]:  # By place; only negations overlap others
     "Everything in a text that can be checked by its form."
-    there = _there(text)
-    found = sorted(_claims(text, there), key=lambda f: f.start)
+    there = _signs_of(text)
+    found = sorted(_read_claims(text, there), key=lambda f: f.start)
     denied = () if there.isdisjoint(_DENIES) else _negations(text)
-    return tuple(sorted([*_ranged(text, found), *denied], key=lambda f: (f.start, f.end, f.kind)))
+    return tuple(sorted([*_lend_units(text, found), *denied], key=lambda f: (f.start, f.end, f.kind)))
 
 # %% ../../nbs/04_text/02_facts.ipynb #cae2462d
 def _sizes_agree(a: list[str], b: list[str]) -> bool: return a[0] == b[0] or a[-1] == b[-1]

@@ -142,7 +142,7 @@ def _signs(memory: Memory) -> _Signs:
     return _Signs(frozenset(map(stem, words[:2])), title_words(m[1]) or None if m else None, code)
 
 # %% ../../nbs/04_text/03_topics.ipynb #25221d76
-def _labelled_apart(x: frozenset[str], y: frozenset[str], o: Topic, n: Topic) -> bool:
+def _labels_differ(x: frozenset[str], y: frozenset[str], o: Topic, n: Topic) -> bool:
     "Do two labels, or what stands behind one label, name different things?"
     mine, theirs = o.subject - x, n.subject - y
     return (not x & y and not x & n.all or x == y and bool(mine and theirs) and not mine & n.all
@@ -159,7 +159,7 @@ def other_subject(
     if (openings and a - GENERIC_STEMS and b - GENERIC_STEMS and not (a - GENERIC_STEMS) & n.all
         and not (b - GENERIC_STEMS) & o.all):
         return True
-    if x is not None and y is not None and _labelled_apart(x, y, o, n): return True
+    if x is not None and y is not None and _labels_differ(x, y, o, n): return True
     return bool(one and two and not one & two and not any(w in newer.text for w in one))
 
 # %% ../../nbs/04_text/03_topics.ipynb #c9cad018
@@ -295,7 +295,7 @@ _GOES_ON = re.compile(r"(?i)\b" + any_of(
 
 # %% ../../nbs/04_text/03_topics.ipynb #f322cb44
 @lru_cache(maxsize=2**15)
-def _going_on(memory: Memory) -> frozenset[str]:
+def _continued_stems(memory: Memory) -> frozenset[str]:
     return frozenset(w for s in own_sentences(memory) if _GOES_ON.search(s.line)
                      for w in content_stems(s.line))
 
@@ -305,5 +305,5 @@ def continues(
     newer: Memory,
 ) -> str:  # Empty when it does not say so
     "Does the newer memory say that what the older one is about goes on?"
-    kept = (topic_of(older).subject - GENERIC_STEMS) & said if (said := _going_on(newer)) else said
+    kept = (topic_of(older).subject - GENERIC_STEMS) & said if (said := _continued_stems(newer)) else said
     return "it says that this goes on: " + ", ".join(sorted(kept)) if kept else ""

@@ -4,13 +4,15 @@
 
 # %% ../../nbs/16_writing/01_decide.ipynb #71ecc85e
 from __future__ import annotations
+import json
+import numpy as np
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
-import numpy as np
 from ..core.settings import SubconsciousnessConfig
 from ..similarity.embedder import Embedder
 from ..similarity.lexical import LexicalEmbedder
@@ -24,8 +26,6 @@ from ..text.factuality import leaves_standing
 from ..text.subjects import PERHAPS_ONE_SUBJECT, brothers, tie
 from ..text.words import (
     mentions, mentions_title, min_title_words, names_of, stems_of, title_words)
-import json
-from datetime import datetime
 from ..summaries.merging import (
     LONGEST_BODY, entities, inherited, merged_text, union_of_tags)
 from ..llm.redact import secret_in
@@ -188,14 +188,14 @@ def consider(
         pair = _in_order(new, near.memory)
         judged = weigh(*pair, similarity=near.cosine, least=embedder.same_title)
         out.append(Considered(near.memory, judged, near.cosine, pair[0] is new))
-    def treasured(x: Considered) -> bool: return to_confirm(new if x.later else x.memory, x.judgment)
+    def must_confirm(x: Considered) -> bool: return to_confirm(new if x.later else x.memory, x.judgment)
     unsure = [i for i, x in enumerate(out) if ask and (
-        x.judgment.relation == "coexist" or x.judgment.confidence < SURE or treasured(x))]
+        x.judgment.relation == "coexist" or x.judgment.confidence < SURE or must_confirm(x))]
     answers = ask([_in_order(new, out[i].memory) for i in unsure]) if ask and unsure else []
     for i, j in zip(unsure, answers):
         x, own = out[i], out[i].judgment
         if j is None: continue
-        if treasured(x):
+        if must_confirm(x):
             if denies(j):
                 out[i] = x._replace(judgment=replace(own, confidence=DOUBTED, reason=j.reason), by="llm")
             continue

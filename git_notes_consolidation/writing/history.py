@@ -102,7 +102,7 @@ _ROLES = {"full": ("supersedes", "superseded_by"), "partial": ("amends", "amende
           EdgeType.DUPLICATE_OF: ("repeat_of", "repeats")}
 
 
-def _inside(memories: Mapping[str, Memory], edges: Iterable[MemoryEdge]) -> list[MemoryEdge]:
+def _edges_between(memories: Mapping[str, Memory], edges: Iterable[MemoryEdge]) -> list[MemoryEdge]:
     "What connects memories that are there."
     return [e for e in edges if e.edge_type in _VERBS and e.source_id in memories and e.target_id in memories]
 
@@ -156,7 +156,7 @@ def chain_of(
     edges: Iterable[MemoryEdge],  # Live ones of any type
 ) -> Chain:
     "The chain that a memory is in: of itself alone where nothing came before or after."
-    of = edges_by_memory(_inside(memories, edges))
+    of = edges_by_memory(_edges_between(memories, edges))
     ids, inside = connected([i], lambda j: of.get(j, ()))
     group = {j: memories[j] for j in ids}
     found, links = _versions(group, [*inside.values()]), [e for e in inside.values()
@@ -235,7 +235,7 @@ def _circles(pairs: Iterable[tuple[str, str]]) -> Iterator[str]:
             after = defaultdict(set, {i: js - {*ring} for i, js in after.items() if i not in ring})
 
 # %% ../../nbs/16_writing/02_history.ipynb #f229e171
-def _broken(there: Mapping[str, Memory], edges: Iterable[MemoryEdge]) -> Iterator[str]:
+def _edge_faults(there: Mapping[str, Memory], edges: Iterable[MemoryEdge]) -> Iterator[str]:
     "Edges that are wrong by themselves."
     for e in edges:
         lost = [i for i in (e.source_id, e.target_id) if i not in there]
@@ -257,4 +257,4 @@ def faults(
     hiding = (e for e in ties if e.edge_type != EdgeType.SUPERSEDES or e.kind == "full")
     said = (e for e in ties if e.edge_type != EdgeType.DUPLICATE_OF)
     return sorted({*_circles(map(hidden_and_shown, hiding)), *_circles(map(hidden_and_shown, said)),
-                   *_broken(memories, ties)})
+                   *_edge_faults(memories, ties)})

@@ -5,15 +5,15 @@
 # %% ../../nbs/16_writing/05_markdown.ipynb #37994095
 from __future__ import annotations
 import re
-from dataclasses import dataclass, replace
-from datetime import datetime
-from ..core.memory import as_utc
-from ..store.git import RepoError
 from bisect import bisect_right
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, replace
+from datetime import datetime
 from functools import cache, cached_property, lru_cache
 from typing import Any
+from ..core.memory import as_utc
+from ..store.git import RepoError
 from ..core.visible import restored
 from ..session.budget import QUOTED
 from ..text.words import word_set
@@ -405,7 +405,7 @@ _EMPTY = re.compile(rb"[ \t]*(?:\r\n?|\n)")
 _AFTER_EMPTY = re.compile(rb"(?:\A|[\r\n])[ \t]*(?:\r\n?|\n)\Z|\A\Z")
 
 
-def joined(
+def close_gaps(
     raw: bytes,
     places: Sequence[FilePlace],  # In the order of the file
 ) -> list[FilePlace]:  # The same, some of them one empty line longer
@@ -421,7 +421,7 @@ def joined(
     return out
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #3ed2fd0a
-def _inside(places: Iterable[FilePlace]) -> Callable[[int], bool]:
+def _inside_places(places: Iterable[FilePlace]) -> Callable[[int], bool]:
     "Does a byte lie in one of some places?"
     spans = sorted((p.start, p.end) for p in places)
     def inside(at: int) -> bool:
@@ -436,18 +436,18 @@ def reads_same(
     gone: Sequence[FilePlace],  # What would be taken out
 ) -> bool:
     "Does what stays of a Markdown file say what it said, and where it said it?"
-    was, now, inside = _read(raw, path), _read(without(raw, gone), path), _inside(gone)
+    was, now, inside = _read(raw, path), _read(without(raw, gone), path), _inside_places(gone)
     return was.links == now.links and [x[1:] for x in was.parts if not inside(x[0])] == [
         x[1:] for x in now.parts]
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #d2bb87c8
-def emptied(
+def emptied_headings(
     raw: bytes,
     path: str,
     places: Sequence[FilePlace],  # That are taken out
 ) -> list[FilePlace]:  # What goes with them
     "The headings, leads and rules that have nothing left to say."
-    f, inside = _read(raw, path), _inside(places)
+    f, inside = _read(raw, path), _inside_places(places)
     blocks = f.blocks
     gone = [all(inside(f.starts[at]) for at, _ in b.items or ((b.start, b.end),)) for b in blocks]
     for n, (b, after) in enumerate(zip(blocks, blocks[1:])):

@@ -4,10 +4,14 @@
 
 # %% ../../nbs/16_writing/08_notes.ipynb #ab1188d8
 from __future__ import annotations
+import re
 from bisect import bisect_left
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from difflib import SequenceMatcher
+from pathlib import Path
 from typing import Any, NamedTuple
 from ..core.loading import Settings
 from ..core.memory import Memory, digest, repeat_key
@@ -16,10 +20,6 @@ from ..llm.redact import masked
 from ..consolidation.view import View, scored, stand_ins
 from ..session.budget import QUOTED
 from .tidy import Budget, excess
-import re
-from collections import defaultdict
-from difflib import SequenceMatcher
-from pathlib import Path
 from ..core.models import EdgeType, MemoryEdge
 from ..llm.client import Client
 from ..store.state import State
@@ -44,7 +44,7 @@ class Held:
     def at(self) -> datetime: return self.again or self.memory.event_time
 
 
-def holding(
+def current_memories(
     v: View,
     settings: Settings,
     now: datetime,
@@ -97,7 +97,7 @@ def as_json_lines(held: Iterable[Held]) -> str:
     return "".join(json_line(r) + "\n" for r in rows_of_held(held))
 
 # %% ../../nbs/16_writing/08_notes.ipynb #c76c7e5d
-def fitting(
+def fit_memories(
     held: Sequence[Held],  # The most worth keeping first
     budget: Budget,
     form: Callable[[Sequence[Held]], str] = as_markdown,
@@ -139,7 +139,7 @@ _ALIKE = 0.6  # Of their words, from which a line is a version of another
 _MOST = 100_000  # Pairs that are looked at
 
 
-def _under(e: Entry) -> tuple[str, ...]:
+def _subject_of(e: Entry) -> tuple[str, ...]:
     "The headings above an entry; the entity that an observation is about."
     return e.scope if e.kind == "observation" else e.place.headings
 
@@ -156,7 +156,7 @@ def versions(
     "Which of the entries that are gone each new one is a version of."
     if len(new) * len(gone) > _MOST: return {}  # A file that was written anew has no versions
     pairs = [(_similarity(e.title, g.title), n, k) for n, e in enumerate(new) for k, g in enumerate(gone)
-             if g.headings == _under(e) or e.kind in ("file", "record")]
+             if g.headings == _subject_of(e) or e.kind in ("file", "record")]
     out, used = dict[int, Imported](), set[int]()
     for score, n, k in sorted(pairs, key=lambda x: (-x[0], x[1], x[2])):
         if score < _ALIKE or n in out or k in used: continue
@@ -266,7 +266,7 @@ def new_entries(
             memories[m.id] = m
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
             rows.append({"id": m.id, "path": f.path, "words": words_of(f.entries[n]),
-                         "title": e.title[:_TITLE], "headings": [*_under(e)],
+                         "title": e.title[:_TITLE], "headings": [*_subject_of(e)],
                          "line": e.place.lines[0], "dated": e.dated}
                         | ({"over": over.words} if over and was else {})
                         | ({"of": named.id} if named else {}))

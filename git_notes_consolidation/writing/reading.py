@@ -31,12 +31,12 @@ def _time_in(values: Mapping[str, Any]) -> datetime | None:
     return next(filter(None, times), None)
 
 
-def _timed(e: Entry, field: datetime | None, words: datetime | None = None) -> Entry:
+def _set_time(e: Entry, field: datetime | None, words: datetime | None = None) -> Entry:
     "An entry with its time, which its fields give or its words."
     return replace(e, time=field or words, dated="its fields" if field else "its words" if words else "")
 
 
-def _whole(title: str, body: str, raw: bytes, path: str, kind: str, namespace: str,
+def _file_as_entry(title: str, body: str, raw: bytes, path: str, kind: str, namespace: str,
            marks: Mapping[str, str]) -> Entry:
     "A file as one entry."
     place = FilePlace(path, 0, len(raw), (1, max(1, len(line_starts(raw)) - 1)))
@@ -54,7 +54,8 @@ def file_entry(
     name = next((values[k] for k in ("description", "title", "name") if values.get(k)), "")
     if not name or Path(path).stem.lower() in _HOSTS: return None
     marks = {k: v for k, v in values.items() if k in ("type", "status", "tags") and v}
-    return _timed(_whole(name, text[n:], raw, path, "file", values.get("type", ""), marks), _time_in(values))
+    e = _file_as_entry(name, text[n:], raw, path, "file", values.get("type", ""), marks)
+    return _set_time(e, _time_in(values))
 
 # %% ../../nbs/16_writing/06_reading.ipynb #57d89279
 _RECORD = re.compile(r"(?:adr[-_ ]?)?(\d{2,5})(?:[-_ ].+)?\.md|adr[-_ ].+\.md", re.I)
@@ -80,9 +81,9 @@ def record_entry(
     found, by = DATED.search(text, n), _BY.search(said)
     marks = {"number": str(int(m[1])) if m and m[1] else "", "status": said,
              "by": str(int(by[1])) if by else ""}
-    e = _whole(title[1], text[n:title.start()] + text[title.end():], raw, path, "record", "decisions",
+    e = _file_as_entry(title[1], text[n:title.start()] + text[title.end():], raw, path, "record", "decisions",
                {k: v for k, v in marks.items() if v or k == "status"})
-    return _timed(e, a_time(values.get("date") or (found and found[1])))
+    return _set_time(e, a_time(values.get("date") or (found and found[1])))
 
 # %% ../../nbs/16_writing/06_reading.ipynb #1eb78fe1
 def piece_entries(
@@ -98,7 +99,7 @@ def piece_entries(
         if not title: continue
         first, last = (start, end + 1) if end in cuts else (max(0, start - 1), len(starts) - 1)
         place = FilePlace(path, starts[first], starts[min(last, len(starts) - 1)], (start + 1, end))
-        out.append(_timed(Entry(title, body, place, "piece", loose=True), None, at))
+        out.append(_set_time(Entry(title, body, place, "piece", loose=True), None, at))
     return tuple(out)
 
 # %% ../../nbs/16_writing/06_reading.ipynb #4464f9f9
@@ -114,7 +115,7 @@ def _observations(row: Mapping[str, Any], place: FilePlace) -> Iterator[Entry]:
         if not isinstance(said, str) or not said.strip(): continue
         at, title, body = titled(said.strip())
         marks = (("entity", name), ("type", _line_of(row.get("entityType"))))
-        yield _timed(Entry(f"{name}: {title}" if name else title, body, place, "observation", (name,),
+        yield _set_time(Entry(f"{name}: {title}" if name else title, body, place, "observation", (name,),
                            marks=marks), _time_in(x), at)
 
 
@@ -128,7 +129,7 @@ def _row_entries(row: Mapping[str, Any], place: FilePlace) -> Iterator[Entry]:
         if isinstance(row.get("title"), str) and row["title"].strip():
             title, body = _line_of(row["title"]), text.strip()
         where = str(row.get("namespace") or "")
-        yield _timed(Entry(title, body, place, "line", namespace=where if where in NAMESPACES else "",
+        yield _set_time(Entry(title, body, place, "line", namespace=where if where in NAMESPACES else "",
                            loose=True, marks=(("id", str(row["id"])),) if row.get("id") else ()),
                      a_time(str(row.get("at") or "")), at)
 
@@ -160,7 +161,7 @@ def entries_of(
     if one: return (one,)
     if re.search(rb"^\xc2\xa7[ \t]*\r?$", raw, re.M): return piece_entries(raw, path)
     at = _time_in(front_matter(text_of(raw, path))[0])
-    return tuple(e if e.time else _timed(e, at) for e in markdown_entries(raw, path))
+    return tuple(e if e.time else _set_time(e, at) for e in markdown_entries(raw, path))
 
 # %% ../../nbs/16_writing/06_reading.ipynb #ff61f6c4
 ARCHIVE = ".archive.jsonl"  # What tidying moves out of NAME lies in NAME.archive.jsonl
@@ -238,7 +239,7 @@ class MemoryFile:
         return len(self.entries) - n if self.forward is False else n
 
 # %% ../../nbs/16_writing/06_reading.ipynb #3a19ab35
-def _dated(e: Entry, lines: Sequence[datetime | None], modified: datetime) -> Entry:
+def _set_age(e: Entry, lines: Sequence[datetime | None], modified: datetime) -> Entry:
     if e.time and e.time <= modified: return e
     first, last = e.place.lines
     known = [t for t in lines[first - 1:last] if t]
@@ -271,11 +272,11 @@ def read_memory_file(
     found = entries_of(raw, shown or str(path))
     need = blame and any(not e.time or e.time > when for e in found)
     lines = blame_times(real) if need else []
-    dated = tuple(_dated(e, lines, when) for e in found)
+    dated = tuple(_set_age(e, lines, when) for e in found)
     return MemoryFile(shown or str(path), real, raw, dated, when, direction(dated))
 
 # %% ../../nbs/16_writing/06_reading.ipynb #e74c4847
-def unread(
+def unread_lines(
     f: MemoryFile,
 ) -> str:  # Empty where every line has its entry, or none is expected to
     "Which lines of a file of JSON lines say nothing to us, or that a whole file does not."

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from datetime import datetime
 from difflib import SequenceMatcher
 from functools import partial
 from typing import Any, Literal, NamedTuple, TYPE_CHECKING
@@ -17,8 +18,7 @@ from ..supersession.parts import untouched
 from ..store.metadata import standing, taken_back
 from ..consolidation.view import View
 from ..consolidation.status import questions
-from .history import _inside, edges_by_memory, hidden_and_shown
-from datetime import datetime
+from .history import _edges_between, edges_by_memory, hidden_and_shown
 from ..store.reader import resolve, UnknownId
 from ..store.state import record_value
 from ..consolidation.scan import living_memories
@@ -28,12 +28,13 @@ from ..consolidation.undo import NeedsConfirmation, undo
 from .decide import (
     BadFact, Considered, Draft, Verdict, WriteResult, draft_merge)
 from .write import WritingService
+
 if TYPE_CHECKING:
     from git_notes_consolidation.llm.client import Client
     from git_notes_consolidation.writing.write import _Held
 
 # %% auto #0
-__all__ = ['ANSWERS', 'differing', 'answered', 'meant', 'answer', 'Answer']
+__all__ = ['ANSWERS', 'differing', 'answered_questions', 'find_question', 'answer', 'Answer']
 
 # %% ../../nbs/16_writing/04_review.ipynb #7a8a5600
 @dataclass(frozen=True)
@@ -71,12 +72,12 @@ class _Web:
 
 def _web(v: View) -> _Web:
     there = {m.id: m for m in v.scan.memories}
-    inside = _inside(there, v.state.edges.values())
+    inside = _edges_between(there, v.state.edges.values())
     past, _ = taken_back(there, inside)
     return _Web(v, there, edges_by_memory(e for e in inside if e.id not in past))
 
 # %% ../../nbs/16_writing/04_review.ipynb #19200087
-def _gone(w: _Web, *ids: str) -> str:  # Empty where all are there
+def _missing(w: _Web, *ids: str) -> str:  # Empty where all are there
     for i in ids:
         if i not in w.there: return f"{i} has not reached this clone; fetch it with gnc sync, and decide then"
         if w.there[i].status == "tombstone":
@@ -86,7 +87,7 @@ def _gone(w: _Web, *ids: str) -> str:  # Empty where all are there
 
 def _obstacle(w: _Web, e: MemoryEdge, without: Collection[str] = ()) -> str:
     "Why an edge cannot be made; empty where it can."
-    if (why := _gone(w, e.source_id, e.target_id)) or e.edge_type not in _REPLACES: return why
+    if (why := _missing(w, e.source_id, e.target_id)) or e.edge_type not in _REPLACES: return why
     (hidden, stands), merges = hidden_and_shown(e), e.edge_type == EdgeType.MERGED_INTO
     new, old = w.there[e.source_id], w.there[e.target_id]
     if new.event_time < old.event_time and not merges:
@@ -165,7 +166,7 @@ def _refusal(q: Mapping[str, Any], case: str, why: str) -> Proposal:
     return Proposal(q, case, f"Nothing: {why}.", "not possible as it stands", refused=why)
 
 # %% ../../nbs/16_writing/04_review.ipynb #31302ac3
-def _root(w: _Web, i: str) -> str:
+def _first_of(w: _Web, i: str) -> str:
     def repeats(j: str) -> list[str]:
         return [e.target_id for e in w.over(j) if e.edge_type == EdgeType.DUPLICATE_OF]
     return min(standing(i, repeats), default=i)
@@ -173,7 +174,7 @@ def _root(w: _Web, i: str) -> str:
 
 def _repeats(w: _Web, e: MemoryEdge) -> tuple[list[MemoryEdge], list[MemoryEdge]]:
     "The edges that make a memory a repeat, and those that they take the place of."
-    root = _root(w, e.target_id)
+    root = _first_of(w, e.target_id)
     first = e if root == e.source_id else replace(e, target_id=root)
     led = [x for x in w.ties.get(e.source_id, ()) if x.edge_type == EdgeType.DUPLICATE_OF
            and x.target_id == e.source_id]
@@ -216,7 +217,7 @@ def _withdrawal_proposal(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Propos
     if held is None:
         return _refusal(q, "withdrawn", f"{new} does not replace {old} any more; reject the question, or let "
                                         f"gnc consolidate close it")
-    if why := _gone(w, e.target_id): return _refusal(q, "withdrawn", why)
+    if why := _missing(w, e.target_id): return _refusal(q, "withdrawn", why)
     shows = (e.target_id,) if len(w.over(e.target_id)) == 1 else ()
     return Proposal(q, "withdrawn", f"{old} holds again: that {new} replaced it is ended.",
                     "the older holds again, and the newer stays beside it", ended=(held,), shows=shows)
@@ -253,7 +254,7 @@ def _summary_proposal(w: _Web, q: Mapping[str, Any]) -> Proposal:
     "The ban is lifted."
     sources = _sources(q)
     if not sources: return _refusal(q, "summary", "the question names no memories")
-    if i := next((i for i in sources if _gone(w, i)), ""):
+    if i := next((i for i in sources if _missing(w, i)), ""):
         return _refusal(q, "summary", f"{i} is forgotten, or not here; a summary cannot be made of it")
     return Proposal(q, "summary",
                     f"The next run writes the summary “{q.get('title', '')}” of {len(sources)} memories "
@@ -266,7 +267,7 @@ def _proposal(w: _Web, q: Mapping[str, Any]) -> Proposal:
     if (e := _edge_of(q, w.there)) is None or e.id != q["id"]:
         return _refusal(q, "edge", "the question cannot be read; reject it")
     if {e.source_id, e.target_id} - w.there.keys():
-        return _refusal(q, "edge", _gone(w, e.source_id, e.target_id))
+        return _refusal(q, "edge", _missing(w, e.source_id, e.target_id))
     if e.edge_type == EdgeType.MERGED_INTO: return _merge_proposal(w, q, e)
     why, again = str(q.get("reason", "")), w.there[e.source_id].event_time
     if why.startswith(_WITHDRAWN): return _withdrawal_proposal(w, q, e)
@@ -434,7 +435,7 @@ def open_question(
     raise BadFact(f"{i} is no longer open: {_who_decided(v, i)}")
 
 # %% ../../nbs/16_writing/04_review.ipynb #5650fcac
-def answered(
+def answered_questions(
     v: View,
     by: str = "agent",  # … or person
 ) -> list[dict[str, Any]]:  # Questions as `questions` lists them, with answer, client, session, run and time
@@ -452,7 +453,7 @@ def answered(
     return sorted(rows, key=lambda q: (q["at"], q["id"]), reverse=True)
 
 
-def meant(
+def find_question(
     writer: WritingService,
     name: str,
 ) -> dict[str, Any]:
@@ -460,7 +461,7 @@ def meant(
     v = writer.held().view
     try: return open_question(v, name)
     except (BadFact, UnknownId):
-        theirs = {q["id"]: q for q in answered(v)} if writer.author.by == "person" else {}
+        theirs = {q["id"]: q for q in answered_questions(v)} if writer.author.by == "person" else {}
         try: return theirs[resolve(name, theirs)]
         except UnknownId: pass
         raise
@@ -472,7 +473,7 @@ def overrule(
     dry_run: bool = False,
 ) -> str:  # What is taken back, in words; empty where the question is open
     "Take back what an agent has answered to the question that a person answers now."
-    if not (q := meant(writer, name)).get("verdict"): return ""
+    if not (q := find_question(writer, name)).get("verdict"): return ""
     said = _who_decided(writer.held().view, q["id"])
     if dry_run: raise BadFact(f"{q['id']} was {said}; gnc undo {q['run']} opens it again")
     try: undo(open_service(writer.repo.path, writer.settings, clock=writer.clock), q["run"])

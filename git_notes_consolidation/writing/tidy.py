@@ -8,8 +8,12 @@ import difflib, hashlib, json, os, re, time, uuid
 from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
+from difflib import SequenceMatcher
+from pathlib import Path
+from typing import Any, IO
 from ..core.memory import digest, Memory
 from ..core.models import EdgeType, MemoryEdge
 from ..core.settings import SubconsciousnessConfig
@@ -21,17 +25,13 @@ from ..consolidation.scan import Scanned, Scope
 from ..consolidation.pipeline import desired_state
 from .history import hidden_and_shown
 from .markdown import (
-    BadFile, Entry, FilePlace, emptied, joined, line_starts, reads_same, without)
+    BadFile, Entry, FilePlace, emptied_headings, close_gaps, line_starts, reads_same, without)
 from .reading import ARCHIVE, MemoryFile, entries_of
-from contextlib import contextmanager
-from difflib import SequenceMatcher
-from pathlib import Path
-from typing import Any, IO
 from ..store.locks import _try_lock, Locked
 from ..consolidation.plan import Guard
 
 # %% auto #0
-__all__ = ['read_entries', 'doubt', 'Budget', 'size_of', 'plan_tidy']
+__all__ = ['read_entries', 'why_not_certain', 'Budget', 'size_of', 'plan_tidy']
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #a1154e8e
 @dataclass(frozen=True)
@@ -71,7 +71,7 @@ def order_known(older: Read, newer: Read) -> bool:
 def _letters(e: Entry) -> str: return " ".join(e.text.split()).removesuffix(".")
 
 
-def doubt(
+def why_not_certain(
     gone: Read,  # What would be taken out
     stays: Read,
     replaced: bool,  # Not only repeated
@@ -145,7 +145,7 @@ def _forbids(
     newer, older = by_id[e.source_id], by_id[e.target_id]
     repeats = e.edge_type == EdgeType.DUPLICATE_OF
     if e.kind == "partial": return f"a part of it is replaced: {e.reason}"
-    why = doubt(newer, older, False) if repeats else doubt(older, newer, True)
+    why = why_not_certain(newer, older, False) if repeats else why_not_certain(older, newer, True)
     if repeats and open_to[e.target_id] - {e.source_id}: why = why or "something may have replaced it since"
     return f"{why}; {e.reason}" if why else ""
 
@@ -226,16 +226,17 @@ def places_of(taken: Iterable[Taken]) -> list[FilePlace]: return [t.entry.place 
 def _has_lines(f: MemoryFile) -> bool: return any(e.kind in ("piece", "line", "relation") for e in f.entries)
 
 
-def with_emptied(
+def add_emptied_headings(
     f: MemoryFile,
     taken: Sequence[Taken],
 ) -> list[Taken]:  # In the order of the file
     "With the headings that they leave empty, and no two empty lines where one was."
     if _has_lines(f): return sorted(taken, key=lambda t: t.entry.place)
     heads = [Taken(Entry(f.raw[p.start:p.end].decode().strip(), "", p, "heading"), "emptied")
-             for p in emptied(f.raw, f.path, places_of(taken))]
+             for p in emptied_headings(f.raw, f.path, places_of(taken))]
     out = sorted([*taken, *heads], key=lambda t: t.entry.place)
-    return [replace(t, entry=replace(t.entry, place=p)) for t, p in zip(out, joined(f.raw, places_of(out)))]
+    places = close_gaps(f.raw, places_of(out))
+    return [replace(t, entry=replace(t.entry, place=p)) for t, p in zip(out, places)]
 
 
 def fit_to_budget(
@@ -248,7 +249,7 @@ def fit_to_budget(
     there = {id(t.entry) for t in gone}
     able = [t for t in ranked if t.entry.place.path == f.path and t.entry.loose and id(t.entry) not in there]
     def over(some: int) -> bool:
-        return bool(excess(budget, without(f.raw, places_of(with_emptied(f, [*gone, *able[:some]])))))
+        return bool(excess(budget, without(f.raw, places_of(add_emptied_headings(f, [*gone, *able[:some]])))))
     if over(len(able)): return []
     return able[:bisect_left(range(len(able)), True, key=lambda n: not over(n))]
 
@@ -327,7 +328,7 @@ def _plan(f: MemoryFile, gone: Sequence[Taken], asked: Sequence[Doubt], budget: 
     taken = [*said, *(t for t in gone if all(t.entry is not x.entry for x in said))]
     taken += fit_to_budget(f, budget, taken, ranked)
     taken = _able_to_go(f, sorted(taken, key=lambda t: t.entry.place))
-    left, full = {id(t.entry) for t in taken}, with_emptied(f, taken)
+    left, full = {id(t.entry) for t in taken}, add_emptied_headings(f, taken)
     p = FilePlan(f, tuple(full if still_says(f, places_of(full)) else taken),
                  tuple(x for x in asked if x.newer.place.path == f.path
                        and not {id(x.older), id(x.newer)} & left))
@@ -540,7 +541,7 @@ def _restore(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str, now: date
 
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #a63cb092
-def taken_out(path: Path) -> bool:
+def has_archived_entries(path: Path) -> bool:
     "Does the archive beside a file hold a run that was not taken back?"
     try: return bool(_runs(archive_of(path).read_bytes()))
     except OSError: return False

@@ -12,6 +12,7 @@ from contextlib import closing, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
+from pathlib import Path
 from typing import Any, NamedTuple
 from ..core.memory import Author, Memory, UTC, as_utc, author_of, digest
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata
@@ -38,7 +39,6 @@ from .decide import (
     BadFact, Considered, Decision, Draft, Pool, WriteResult, consider, decide, decide_as_given,
     draft_decision, make_fact, nearest, restate, snapshot, threshold_for, with_copies)
 from .history import connected, edges_by_memory, faults, hidden_and_shown
-from pathlib import Path
 from ..observability.tracing import span
 from ..observability.metrics import count
 from ..similarity.endpoint import get_embedder

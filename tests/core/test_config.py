@@ -1,7 +1,6 @@
 """Settings from files: YAML and TOML say the same, both designs' tables are understood, and nonsense is refused with its remedy."""
 import json
 import subprocess
-import sys
 
 import pytest
 import yaml

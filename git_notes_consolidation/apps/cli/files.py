@@ -189,7 +189,7 @@ def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
 
 def _undo(call: Call, found: Sequence[Path], folders: bool) -> None:
     "Bring the removed bytes back; of a folder, in those files that had some removed."
-    files = [p for p in found if not folders or files_tidy.taken_out(files_reading.real_path(p))]
+    files = [p for p in found if not folders or files_tidy.has_archived_entries(files_reading.real_path(p))]
     if not files: raise Usage("nothing to undo: nothing was removed from any file there")
     rows, refused = list[dict[str, Any]](), list[RepoError]()
     for p in files:
@@ -293,7 +293,7 @@ def import_(
     require_namespace(call.repo, namespace)
     s, top = call.writing(), open_repo(call.repo).worktree
     files, skipped = _read_files(_paths(call, paths, claude), paths, lambda p: _name_in_notes(p, top))
-    skipped += filter(None, map(files_reading.unread, files))
+    skipped += filter(None, map(files_reading.unread_lines, files))
     r = import_files(s, files, namespace, dry_run, with_secrets)
     call.show({"added": r.added, "known": r.known, "versions": r.versions, "run_id": r.run_id,
                "left": [*r.left], "passed": skipped, "dry_run": dry_run, "entries": [*r.rows]},
@@ -327,9 +327,9 @@ def export(
     settings = call.settings()
     v = shown(view(open_repo(call.repo)))
     if not v.scan.memories: raise RepoError(why_empty(call.repo))
-    held = [h for h in files_notes.holding(v, settings, call.clock())
+    held = [h for h in files_notes.current_memories(v, settings, call.clock())
             if namespace in (None, h.memory.namespace)]
-    fit = files_notes.fitting(held, budget, forms[format])
+    fit = files_notes.fit_memories(held, budget, forms[format])
     if call.as_json: return call.show(files_notes.rows_of_held(fit))
     sys.stdout.write(forms[format](fit))
     if len(fit) < len(held):

@@ -241,7 +241,7 @@ def _question_name(repo: Repo, name: str) -> str:
 def _list_answered(call: Call, v: View, by: str) -> None:
     "List what was answered, the latest first."
     if by not in ("agent", "person"): raise Usage(f"--by {by}: choose agent or person")
-    rows = writing_review.answered(v, by)
+    rows = writing_review.answered_questions(v, by)
     items = [Item(q["id"], f"{q['verdict']}: {q.get('source_says') or q.get('title')} / "
                            f"{q.get('target_says', '')}",
                   (("", f"{q['client'] or by}, {q['at'][:10]}, {short(q['run'])}"
@@ -324,7 +324,7 @@ def _chosen(s: WritingService, verb: str, ids: Sequence[str], all_: bool, yes: b
             dry_run: bool) -> list[str]:
     "The names of the chosen questions."
     if bool(ids) == all_: raise Usage("which question? Name one or more (gnc review list), or give --all")
-    if not all_: return [str(writing_review.meant(s, _question_name(s.repo, i))["id"]) for i in ids]
+    if not all_: return [str(writing_review.find_question(s, _question_name(s.repo, i))["id"]) for i in ids]
     found = [p for p in proposals(s.held().view) if not (verb == "accept" and p.refused)]
     if verb == "accept" and not dry_run and (why := writing_review.too_many(s, found)):
         raise Guard(f"{why}. Look with --dry-run; allow it with a larger --max-change")
