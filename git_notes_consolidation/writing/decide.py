@@ -80,13 +80,9 @@ class Pool:
 
     def add(self, m: Memory, vectors: Sequence[np.ndarray]) -> None:
         "One more memory, with its row of each half."
-        n = len(self.memories)
-        if n == len(self.halves[0]):  # Room for some more
-            self.halves = [np.concatenate([h, np.zeros((max(64, n // 4), h.shape[1]), h.dtype)])
-                           for h in self.halves]
-        for half, v in zip(self.halves, vectors): half[n] = v
-        self.start, self.until = (np.append(x, y) for x, y in (
-            (self.start, m.event_time.timestamp()), (self.until, np.inf)))
+        self.halves = [np.vstack([h, v]) for h, v in zip(self.halves, vectors)]
+        self.start = np.append(self.start, m.event_time.timestamp())
+        self.until = np.append(self.until, np.inf)
         self._enter(m)
 
     def set(self, i: str, d: MemoryMetadata, gone: bool = False) -> None:
@@ -154,7 +150,7 @@ def nearest(
     if not n: return []
     fits, at = _current_rows(pool, m), m.event_time.timestamp()
     if itself and m.id in pool.row: fits[pool.row[m.id]] = False
-    found = [h[:n] @ v for h, v in zip(pool.halves, vectors)]
+    found = [h @ v for h, v in zip(pool.halves, vectors)]
     score, lines = np.zeros(n), (floor, LexicalEmbedder.floor)
     for x, line in zip(found, lines):
         near = np.flatnonzero(fits & (x >= line))

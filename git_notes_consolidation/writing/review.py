@@ -34,7 +34,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.write import _Held
 
 # %% auto #0
-__all__ = ['ANSWERS', 'differing', 'answered_questions', 'find_question', 'answer', 'Answer']
+__all__ = ['ANSWERS', 'answered_questions', 'find_question', 'answer', 'Answer']
 
 # %% ../../nbs/16_writing/04_review.ipynb #7a8a5600
 @dataclass(frozen=True)
@@ -284,28 +284,19 @@ def proposals(
     w = _web(v)
     return [_proposal(w, q) for q in questions(v, about)]
 
-# %% ../../nbs/16_writing/04_review.ipynb #e93a6327
-Change = tuple[str, str, bool]  # What stands in the older text, and in the newer; whether it differs
-
-# %% ../../nbs/16_writing/04_review.ipynb #e1c6dc24
-def differing(
-    older: str,
-    newer: str,
-) -> tuple[Change, ...]:  # None where the two have little in common, or all
-    "Two sentences side by side, in pieces that they share and pieces that differ."
+# %% ../../nbs/16_writing/04_review.ipynb #c734c04d
+def word_diff(older: str, newer: str) -> str:  # Empty where the two have little in common, or all
+    "Two sentences in one line, as git writes it: [-was-] {+is+}."
     x, y = (re.findall(r"\s*\S+", text) for text in (older, newer))
     a, b = ([w.strip(" .,;").casefold() for w in words] for words in (x, y))
-    found = SequenceMatcher(None, a, b, autojunk=False)
-    if a == b or 3 * sum(m.size for m in found.get_matching_blocks()) < max(len(x), len(y)): return ()
-    return tuple(("".join(x[i:j]), "".join(y[k:n]), op != "equal") for op, i, j, k, n in found.get_opcodes())
+    found, out = SequenceMatcher(None, a, b, autojunk=False), ""
+    if a == b or 3 * sum(m.size for m in found.get_matching_blocks()) < max(len(x), len(y)): return ""
+    for op, i, j, k, n in found.get_opcodes():
+        was, now = "".join(x[i:j]).strip(), "".join(y[k:n])
+        if op == "equal": out += now
+        else: out += f" [-{was}-]" * bool(was) + f" {{+{now.strip()}+}}" * bool(now)
+    return out.strip()
 
-# %% ../../nbs/16_writing/04_review.ipynb #c734c04d
-def word_diff(changes: Sequence[Change]) -> str:
-    "Both in one line of plain text, as git writes it: [-was-] {+is+}."
-    def both(old: str, new: str) -> str:
-        said = (f"[-{old.strip()}-]" if old.strip() else "", f"{{+{new.strip()}+}}" if new.strip() else "")
-        return " " + " ".join(filter(None, said))
-    return "".join(both(old, new) if differs else new for old, new, differs in changes).strip()
 
 # %% ../../nbs/16_writing/04_review.ipynb #7f91e1f7
 def _excluded_edges(w: _Web, p: Proposal) -> list[MemoryEdge]:

@@ -23,7 +23,7 @@ from ..similarity.embedder import Embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..store import cache as store_cache
 from ..store.git import MEM, Repo, RepoError, git, open_repo, tips
-from ..store.reader import note_text, resolve
+from ..store.reader import resolve
 from git_notes_consolidation.store.events import (
     Append, edge_append, encode, Events, op_append, REFS, review_append, set_append, stamp, summary_append,
     tier_append, wrote_append)
@@ -311,11 +311,7 @@ class _Writer:
         _check_author(held, draft, self.author)
         author = self.author._replace(session=session or self.author.session)
         change = change_of(held, draft, self.settings, author, now)
-        if dry_run:
-            # What cannot be written is refused now
-            for text in (*(encode(a.record) for a in change.records), *map(note_text, draft.memories)):
-                text.encode()
-            return result_of(draft, change, "")
+        if dry_run: return result_of(draft, change, "")
         # It is there where an attempt was overtaken half-way
         new = [m for m in draft.memories if m.id not in held.memories]
         self._tried.update(m.id for m in new)

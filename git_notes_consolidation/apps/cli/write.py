@@ -24,8 +24,7 @@ from ...supersession.questions import another_thing
 from ...text.subjects import PERHAPS_ONE_SUBJECT, tie
 from ...writing import review as writing_review
 from ...writing.decide import Pool, WriteResult
-from ...writing.review import (
-    differing, Proposal, proposals, word_diff)
+from ...writing.review import Proposal, proposals, word_diff
 from ...writing.write import WritingService
 from .app import (
     app, argument, Call, cut, DRY_RUN, examples, flag, Item, Lines, listed, LLM, LOCAL_ONLY, option,
@@ -210,7 +209,7 @@ def _question_lines(n: int | str, p: Proposal, there: Mapping[str, Memory], full
         add(name, f"{m.event_time:%Y-%m-%d}  {m.summary}" if m else says)
         add("", m.content if m else "", 600 if full else 160, "dim")
     titles, texts = zip(*((m.summary if m else says, plain(m.content, 160) if m else "") for m, says in ends))
-    for pair in (titles, texts): add("differ", word_diff(differing(*pair)))
+    for pair in (titles, texts): add("differ", word_diff(*pair))
     if not q.get("type"): add("title", q.get("title"))
     add("why", str(q.get("reason", "")).removeprefix("the judge is not sure: "), style="dim")
     if full and q.get("span"): add("quoted", f"“{q['span']}”", 300)
@@ -303,8 +302,8 @@ def review_list(
             f"Or another relation: gnc review accept {which} --as part (or same, replaces, linked, neither)",
             "One by one: gnc review. In full: gnc review list ID -v"]
     data = [dict(p.question) | {"asks": p.asks(), "if_accepted": p.words, "refused": p.refused or None,
-                                "differ": word_diff(differing(*(str(p.question.get(f"{k}_says") or "")
-                                                                for k in ("target", "source"))))}
+                                "differ": word_diff(*(str(p.question.get(f"{k}_says") or "")
+                                                      for k in ("target", "source")))}
             for p in found]
     call.show(data, *lines, *([] if id else _waiting(v, len(found), len(some))),
               *(hint if found else ["Nothing waits for you."]))
