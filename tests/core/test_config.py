@@ -30,13 +30,12 @@ def toml(tables, path=""):
     return "\n".join([*([f"[{path}]"] if path and rows else []), *rows, *(toml(v, f"{path}.{k}".strip(".")) for k, v in tables.items() if isinstance(v, dict))])
 
 
-def write(folder, d, form):
+def load(folder, d, form="yaml", env=()):
     path = folder / f"gnc.{form}"
-    path.write_text(d if isinstance(d, str) else toml(d) if form == "toml" else yaml.safe_dump(d))
-    return path
+    path.write_text(toml(d) if form == "toml" else yaml.safe_dump(d))
+    return load_settings(env=dict(env), file=path)
 
 
-def load(folder, d, form="yaml", env=()): return load_settings(env=dict(env), file=write(folder, d, form))
 def set_in(s): return {k: getattr(s.config, k) for k, origin in s.origins.items() if origin != "default"}
 def at(path, value):
     "A value at the end of a path of tables."
@@ -45,9 +44,6 @@ def at(path, value):
 
 
 both_forms = pytest.mark.parametrize("form", ["yaml", "toml"])
-
-
-# Design 4's file
 
 
 @both_forms
@@ -123,17 +119,11 @@ def test_a_hostile_file_is_told_by_config_and_doctor_and_by_nothing_else(tmp_pat
     assert starting.settings_of({}, str(home), [])["summaries_token_budget"] == 8000
 
 
-# The settings of the write-time pipeline
-
-
 @pytest.mark.parametrize("said, want", [("strict", 0.95), ("Balanced", 0.85), (" loose ", 0.75), (0.5, 0.5), ("auto", None), ("0.9", 0.9)])
 def test_a_threshold_may_be_named(tmp_path, said, want):
     assert load_settings({"write_threshold": said}, env={}).config.write_threshold == want
     assert load_settings(env={"MEMORY_CONSOLIDATION_WRITE_THRESHOLD": str(said)}).config.write_threshold == want
     assert [load(tmp_path, {"write_threshold": said}, form).config.write_threshold for form in ("yaml", "toml")] == [want, want]
-
-
-# YAML itself
 
 
 SETTINGS = st.fixed_dictionaries({}, optional={
@@ -183,9 +173,6 @@ def test_nonsense_is_refused_with_file_and_remedy(tmp_path, raw, what, remedy):
     (tmp_path / "odd.yaml").write_bytes(raw)
     with pytest.raises(ConfigError) as e: load_settings(env={}, file=tmp_path / "odd.yaml")
     assert str(tmp_path / "odd.yaml") in str(e.value) and what in str(e.value) and remedy in str(e.value) and len(str(e.value)) < 500 + len(str(tmp_path))
-
-
-# What is loaded
 
 
 @pytest.mark.slow(after=1)
