@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
@@ -25,7 +25,7 @@ from ..llm.client import Client
 from ..store.state import State
 from .decide import make_fact, BadFact, Draft
 from .write import WritingService, _Held, commit_of
-from .markdown import Entry
+from .markdown import Entry, label_of
 from .reading import MemoryFile
 
 # %% auto #0
@@ -211,6 +211,12 @@ def repeated_titles(entries: Iterable[Entry]) -> set[str]:
     return {title for title, above in heads.items() if len(above) > 1}
 
 
+def _context_of(e: Entry, repeated: Collection[str]) -> str:  # Empty: it says so itself
+    "The heading that an entry needs with it."
+    field = e.title.startswith(("**", "__")) and label_of(e.title)
+    return _above(e) if field or e.title in repeated else ""
+
+
 # %% ../../nbs/16_writing/08_notes.ipynb #83e98141
 @dataclass(frozen=True)
 class Import:
@@ -259,7 +265,7 @@ def new_entries(
         known += len(f.entries) - len(new)
         for n, e, named, over in new:
             was = held.get(over.id) if over else named
-            head = _above(e) if e.title in repeated else ""
+            head = "" if QUOTED.encode() in f.raw else _context_of(e, repeated)
             try: m = _memory_of(f, n, e, was, commit, namespace, now, head, secrets)
             except BadFact as x: left.append(f"{e.place}: {x}"); continue
             if m.id in memories: known += 1; continue
