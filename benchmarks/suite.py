@@ -74,7 +74,7 @@ def full_matrix(n: int, place: Path) -> Work:
 
 def product(n: int, place: Path) -> Work:
     "The upper triangle of X · Xᵀ, tile by tile, and nothing else."
-    from git_notes_consolidation.similarity.components import _threads
+    from git_notes_consolidation.similarity.neighbours import _threads
     X, out = load(place), np.empty((1024, 1024), np.float32)
     def work() -> None:
         with _threads(n):

@@ -33,22 +33,18 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "core.reports": "ConsolidationPhase ConsolidationResult Failed",
     "core.settings": "ConfigError NAMESPACE_IMPORTANCE RetentionConfig SubconsciousnessConfig "
         "DEFAULT_ACTIVATION_BOOST DEFAULT_CONSOLIDATION_BATCH_SIZE DEFAULT_CONSOLIDATION_INTERVAL_HOURS "
-        "DEFAULT_HOT_THRESHOLD DEFAULT_MAX_CLUSTER_SIZE DEFAULT_MIN_CLUSTER_SIZE DEFAULT_RETENTION_HALF_LIFE_DAYS "
-        "DEFAULT_SUMMARIES_MAX DEFAULT_SUMMARIES_MIN_CONFIDENCE DEFAULT_SUMMARIES_PRIORITIZE "
-        "DEFAULT_SUMMARIES_TOKEN_BUDGET DEFAULT_WARM_THRESHOLD",
+        "DEFAULT_HOT_THRESHOLD DEFAULT_MAX_CLUSTER_SIZE DEFAULT_MIN_CLUSTER_SIZE "
+        "DEFAULT_RETENTION_HALF_LIFE_DAYS DEFAULT_SUMMARIES_MAX DEFAULT_SUMMARIES_MIN_CONFIDENCE "
+        "DEFAULT_SUMMARIES_PRIORITIZE DEFAULT_SUMMARIES_TOKEN_BUDGET DEFAULT_WARM_THRESHOLD",
     "core.parsing": "HOOK_CONFIG",
     "core.loading": "load_settings",
     "text.facts": "Fact same_value",
-    "temporal.resolve": "TEMPORAL_PATTERNS detect_temporal_references find_references "
-        "resolve_temporal_reference",
+    "temporal.resolve": "TEMPORAL_PATTERNS detect_temporal_references find_references resolve_temporal_reference",
     "retention.score": "compute_retention_score",
     "retention.tiers": "retention_frame",
-    "similarity.embedder": "Embedder EmbeddingError",
-    "similarity.lexical": "LexicalEmbedder",
-    "similarity.calibration": "calibrate",
+    "similarity.lexical": "Embedder EmbeddingError LexicalEmbedder calibrate",
     "similarity.minilm": "MiniLMEmbedder pull_minilm",
-    "similarity.plugin_vectors": "PluginVectors",
-    "similarity.endpoint": "EndpointEmbedder get_embedder",
+    "similarity.endpoint": "PluginVectors EndpointEmbedder get_embedder",
     "similarity.linkage": "flat_clusters",
     "similarity.clusters": "MemoryCluster cluster_memories",
     "store.git": "Repo RepoError open_repo",
@@ -60,9 +56,9 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "consolidation.scan": "Scope",
     "consolidation.service": "ConsolidationService",
     "consolidation.status": "is_consolidation_available",
-    "consolidation.stores": "EdgeStore MetadataStore RunLogStore SummaryStore get_consolidation_service "
-        "open_service reset_consolidation_service",
-    "llm.supersession_prompt": "SUPERSESSION_SYSTEM_PROMPT",
+    "consolidation.stores": "EdgeStore MetadataStore RunLogStore SummaryStore get_consolidation_service open_service "
+        "reset_consolidation_service",
+    "llm.prompts": "SUPERSESSION_SYSTEM_PROMPT",
     "llm.summary_prompts": "SUMMARY_SYSTEM_PROMPT",
     "recall.search": "MemoryResult RetrievalMode",
     "recall.questions": "needs_reasoning _query_needs_reasoning",

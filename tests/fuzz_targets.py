@@ -24,8 +24,7 @@ from git_notes_consolidation.store import git as store_git
 from git_notes_consolidation.apps.mcp import server as apps_server
 from git_notes_consolidation.apps.mcp import tools as workspace
 from git_notes_consolidation.similarity import lexical as embedding
-from git_notes_consolidation.similarity import embedder as similarity_embedder
-from git_notes_consolidation.similarity import plugin_vectors as similarity_plugin_vectors
+from git_notes_consolidation.similarity import endpoint as similarity_endpoint
 from git_notes_consolidation.evaluation import pairs as evaluation
 from git_notes_consolidation.evaluation import chains as evaluation_chains
 from git_notes_consolidation.text import facts
@@ -36,13 +35,13 @@ from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.store import tables as store_tables
 from git_notes_consolidation.supersession import judge as judging
 from git_notes_consolidation.llm import protocol as llm
-from git_notes_consolidation.temporal import prose as masking
+from git_notes_consolidation.temporal import calendar as masking
 from git_notes_consolidation.staleness import mentions as naming
 from git_notes_consolidation.store import reader as store_reader
 from git_notes_consolidation.store import events as notes
 from git_notes_consolidation.store import state as store_state
 from git_notes_consolidation.session import budget as packing
-from git_notes_consolidation.llm import supersession_prompt as llm_supersession_prompt
+from git_notes_consolidation.llm import prompts as llm_prompts
 from git_notes_consolidation.llm import summary_prompts as prompts
 from git_notes_consolidation.recall import questions
 from git_notes_consolidation.recall import rank as ranking
@@ -347,7 +346,7 @@ def reply(data):
 
 @cache
 def _asked():
-    return (llm_supersession_prompt.judge_request([(OLD, NEW)]), prompts.summary_request([OLD, NEW], {OLD.id: NEW}), prompts.edges_request([OLD, NEW]),
+    return (llm_prompts.judge_request([(OLD, NEW)]), prompts.summary_request([OLD, NEW], {OLD.id: NEW}), prompts.edges_request([OLD, NEW]),
             prompts.merge_request(OLD, NEW))
 
 
@@ -542,10 +541,10 @@ def labelled(data):
     assert load(put("tables/rows.jsonl", data[1:])) is not None
 
 
-@target(b"SQLite format 3\0", b"", refuses=(similarity_embedder.EmbeddingError,), slow=True)
+@target(b"SQLite format 3\0", b"", refuses=(similarity_endpoint.EmbeddingError,), slow=True)
 def plugin_index(data):
     "The plugin's index, damaged."
-    assert len(list(similarity_plugin_vectors.plugin_rows(put("tables/index.db", data)))) >= 0
+    assert len(list(similarity_endpoint.plugin_rows(put("tables/index.db", data)))) >= 0
 
 
 # The command line and the server

@@ -29,7 +29,7 @@ def answered(
     settings,
 ):  # Mode to the figures over all questions
     "How many of the labelled questions are answered."
-    from git_notes_consolidation.similarity.static import StaticEmbedder
+    from git_notes_consolidation.similarity.minilm import StaticEmbedder
     from git_notes_consolidation.recall.service import open_recall
     from git_notes_consolidation.evaluation.retrieval import evaluate_recall, load_questions
     s = open_recall(home, settings, embedder=StaticEmbedder(), clock=lambda: NOW)

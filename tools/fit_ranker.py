@@ -24,8 +24,7 @@ from git_notes_consolidation.recall.ranker import HITS, PAIRS, SUMS, Seen, Weigh
 from git_notes_consolidation.recall.service import SURE, TWO, open_recall
 from git_notes_consolidation.research.corpus import scratch
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.similarity.minilm import MiniLMEmbedder
-from git_notes_consolidation.similarity.static import StaticEmbedder
+from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, StaticEmbedder
 
 ROOT = Path(__file__).resolve().parents[1]
 WEIGHTS = ROOT / "git_notes_consolidation" / "data" / "ranker.json"

@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
 from git_notes_consolidation.evaluation.stories import closure, load_stories
-from git_notes_consolidation.supersession.succession import WEIGHTS, compared
+from git_notes_consolidation.supersession.judge import WEIGHTS, compared
 
 NAMES, OUTDATED = list(WEIGHTS), {"supersede"}
 

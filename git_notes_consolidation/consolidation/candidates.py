@@ -21,9 +21,8 @@ from ..text.words import (
     MemoryNames, mentions_title, min_title_words, stems_of, title_words)
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.neighbours import SearchVectors, shared_older
-from ..supersession.judge import SURE, unsure, weigh
+from ..supersession.judge import SURE, behind_others, chance, unsure, weigh
 from ..supersession.questions import to_ask_about
-from ..supersession.succession import behind_others, chance
 from ..store.metadata import replaced_at
 from ..store.state import refused
 from .scan import Scanned

@@ -17,10 +17,10 @@ from ..observability.metrics import record
 from ..observability.tracing import detail_span, span
 from ..text.names import names_of, references
 from ..text.topics import content_stems, topic_of
-from ..supersession.blockers import closed
+from ..supersession.parts import closed
 from ..text.subjects import last_words
-from ..similarity.updates import KnownClusters, near_clusters
-from ..similarity.clusters import clusters_from, MemoryCluster
+from ..similarity.clusters import (
+    KnownClusters, MemoryCluster, clusters_from, near_clusters)
 from ..similarity.linkage import flat_clusters
 from ..llm.batch import Job
 from ..supersession.judge import SURE

@@ -18,9 +18,8 @@ from ..core.settings import SubconsciousnessConfig
 from ..observability.tracing import span
 from ..retention.score import retention_scores
 from ..retention.tiers import tier_of
-from ..similarity.components import reached
-from ..similarity.updates import KnownClusters
-from ..similarity.clusters import MemoryCluster
+from ..similarity.neighbours import reached
+from ..similarity.clusters import KnownClusters, MemoryCluster
 from ..store.state import refused, State
 from ..supersession.judge import DOUBTED
 from ..supersession.questions import LIKELY

@@ -15,7 +15,7 @@ from ..core.models import (
     EdgeType, MemoryEdge, MemorySummary, MemoryTier, TierTransition)
 from ..core.reports import ConsolidationPhase, ConsolidationResult
 from ..core.loading import Settings
-from ..similarity.updates import KnownClusters
+from ..similarity.clusters import KnownClusters
 from ..store.git import RepoError
 from ..store.events import (
     Append, edge_append, encode, REFS, review_append, set_append, summary_append, tier_append)
@@ -27,7 +27,7 @@ from .expiry import Due, reasons, RULE
 
 if TYPE_CHECKING:
     from git_notes_consolidation.llm.batch import Heard
-    from git_notes_consolidation.llm.reply_cache import Usage
+    from git_notes_consolidation.llm.protocol import Usage
 
 # %% auto #0
 __all__ = []

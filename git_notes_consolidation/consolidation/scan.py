@@ -16,8 +16,8 @@ from ..store.state import State
 if TYPE_CHECKING:
     from git_notes_consolidation.core.settings import SubconsciousnessConfig
     from git_notes_consolidation.text.words import MemoryNames
-    from git_notes_consolidation.similarity.embedder import Embedder
-    from git_notes_consolidation.similarity.updates import KnownClusters
+    from git_notes_consolidation.similarity.lexical import Embedder
+    from git_notes_consolidation.similarity.clusters import KnownClusters
     from git_notes_consolidation.llm.batch import Model
 
 # %% auto #0

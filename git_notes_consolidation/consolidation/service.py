@@ -20,11 +20,9 @@ from ..core.settings import PROGRAMS, SubconsciousnessConfig
 from ..observability.logs import LOG, log_event
 from ..observability.tracing import span
 from ..observability.metrics import count, gauge, record as measure
-from ..similarity.embedder import Embedder
-from ..similarity.endpoint import get_embedder
-from ..similarity.lexical import LexicalEmbedder
-from ..similarity.plugin_vectors import without_vector
-from ..similarity.updates import KnownClusters
+from ..similarity.lexical import Embedder, LexicalEmbedder
+from ..similarity.endpoint import get_embedder, without_vector
+from ..similarity.clusters import KnownClusters
 from ..store.git import MEM, missing_memories, open_repo, Repo, RepoError
 from ..store.events import Append, Events, every_tip, REFS, shared_tips
 from ..store.writer import append
@@ -35,7 +33,7 @@ from ..store.accesses import (
 from ..store.changes import LastRun, remember_run, seal
 from ..store.tables import patch
 from ..llm.client import as_client, ask_all, Client
-from ..llm.supersession_prompt import JUDGE_PROMPT
+from ..llm.prompts import JUDGE_PROMPT
 from ..llm.summary_prompts import EDGES_PROMPT, SUMMARY_PROMPT, SUPPORT_PROMPT
 from ..llm.batch import Model, Parser
 from ..llm.protocol import Answer, Request

@@ -10,8 +10,7 @@ from time import perf_counter
 from typing import Any
 from ..core.memory import Memory
 from ..core.settings import SubconsciousnessConfig
-from ..similarity.embedder import Embedder
-from ..similarity.lexical import LexicalEmbedder
+from ..similarity.lexical import Embedder, LexicalEmbedder
 from ..store.state import State
 from ..consolidation.scan import living_memories, Scanned
 from ..consolidation.candidates import candidates

@@ -12,8 +12,7 @@ from typing import Any
 from ..core.memory import Memory
 from ..core.models import EdgeType
 from ..core.settings import SubconsciousnessConfig
-from ..similarity.embedder import Embedder
-from ..similarity.lexical import LexicalEmbedder
+from ..similarity.lexical import Embedder, LexicalEmbedder
 from ..store.state import State
 from ..consolidation.scan import living_memories
 from ..consolidation.relate import relate

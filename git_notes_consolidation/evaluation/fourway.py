@@ -11,13 +11,12 @@ from functools import partial
 from itertools import product
 from typing import Any
 from ..llm.batch import Heard, Model
-from ..llm.supersession_prompt import JUDGE, Prompt
+from ..llm.prompts import JUDGE, Prompt
 from ..core.settings import SubconsciousnessConfig
 from ..writing.decide import Neighbour, Pool, consider, decide, nearest, threshold_for
-from ..similarity.embedder import Embedder
-from ..similarity.lexical import LexicalEmbedder
+from ..similarity.lexical import Embedder, LexicalEmbedder
 from ..llm.client import Client, ask_all, get_client
-from ..llm.reply_cache import Usage
+from ..llm.protocol import Usage
 from ..core.models import Judgment
 from ..core.memory import Memory
 from .intervals import (

@@ -20,13 +20,11 @@ from .intervals import Scored, Share, share, Table
 from .labelled import shown
 from .pairs import Pair
 from ..llm.batch import Heard
-from ..llm.budget import Bound, price
+from ..llm.providers import Bound, price
 from ..llm.client import Client
-from ..llm.prompt_parts import PairReply, parse_shape
-from ..llm.protocol import Request
-from ..llm.reply_cache import Usage
-from ..llm.supersession_prompt import (
-    batches, JUDGE, judge_request, odds_request, Prompt)
+from ..llm.prompts import (
+    JUDGE, PairReply, Prompt, batches, judge_request, odds_request, parse_shape)
+from ..llm.protocol import Request, Usage
 from ..supersession.judge import SURE, weigh
 
 # %% auto #0

@@ -22,7 +22,7 @@ from ..recall.rank import excerpt
 from ..recall.reason import ReasonedRecallService
 from ..recall.service import open_recall, RecallService
 from ..session.inject import SessionStartSummaryInjector
-from ..similarity.static import StaticEmbedder
+from ..similarity.minilm import StaticEmbedder
 from ..store.events import read_events
 from ..store.git import git, open_repo, Repo
 from ..store.reader import read_memories, write_memories

@@ -19,10 +19,10 @@ from ..core.loading import Settings
 from ..store.audit import Snapshot, promise_findings, read_snapshot
 from ..store.loss import excuse, loss_findings
 from ..store.damage import LEVELS, Finding, note_findings, counted_noun
-from ..similarity.embedder import EmbeddingError
-from ..similarity.endpoint import EndpointEmbedder, get_embedder
+from ..similarity.lexical import EmbeddingError
+from ..similarity.endpoint import (
+    EndpointEmbedder, PluginVectors, get_embedder, plugin_rows)
 from ..similarity.minilm import MiniLMEmbedder
-from ..similarity.plugin_vectors import PluginVectors, plugin_rows
 from .git_setup import git_findings
 from ..session.hooks import missing
 from ..store.accesses import access_counts, unflushed

@@ -14,8 +14,7 @@ from ..store import cache as store_cache
 from ..store.changes import last_run, last_start
 from ..core.loading import Settings
 from ..store.damage import Finding, counted_noun
-from ..llm.breaker import Breakers
-from ..llm.protocol import one_line
+from ..llm.protocol import Breakers, one_line
 from ..core.memory import UTC, as_utc
 from ..store.git import MEM, Repo, RepoError, git, note_paths, tips
 from ..store.events import REFS, shared_tips

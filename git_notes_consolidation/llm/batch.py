@@ -14,7 +14,7 @@ from ..core.memory import Memory
 from ..observability.tracing import current_span
 from .summary_prompts import (
     Draft, edges_request, Link, merge_request, summary_request, support_request)
-from .supersession_prompt import (
+from .prompts import (
     batches, JUDGE, judge_request, odds_request, Prompt)
 
 # %% auto #0

@@ -19,17 +19,13 @@ from ..core.settings import SubconsciousnessConfig
 from ..observability.logs import content, log_event
 from ..observability.tracing import span
 from ..observability.metrics import count, record as measure
-from .providers import pace, Provider, providers
-from .budget import (
-    Bound, BudgetExceeded, input_bound, Ledger, price, Tables, Ticket)
+from .providers import (
+    Bound, BudgetExceeded, Ledger, Provider, Tables, Ticket, input_bound, pace, price, providers)
 from .redact import redact
-from git_notes_consolidation.llm.protocol import (
-    _T, Answer, arguments, BadReply, Fault, one_line, redacted, Reply, Request, request_key, RULES, Spent,
-    thinks)
-from .breaker import _BREAKERS, Breakers
-from .programs import send_cli
-from .reply_cache import _REPLIES, Accounts, Replay, Replies, Usage
-from .transport import connect, send
+from .protocol import (
+    Accounts, Answer, BadReply, Breakers, Fault, RULES, Replay, Replies, Reply, Request, Spent, Usage,
+    _BREAKERS, _REPLIES, _T, arguments, one_line, redacted, request_key, thinks)
+from .calls import connect, send, send_cli
 
 # %% auto #0
 __all__ = ['Client', 'ask_all', 'get_client', 'as_client']

@@ -12,11 +12,10 @@ from typing import Annotated, Any, Literal
 from ..core.memory import Memory
 from ..core.models import edge_type, EdgeType, SummaryDecision
 from .protocol import BadReply, Request
-from .prompt_parts import (
-    _MARK, _T, checked_line, CONFIDENCE, escaped, fenced, find_quote, json_object, kindly, Label, labels,
-    Level, Most, object_of, parse_shape, schema_of, Shape)
+from .prompts import (
+    CONFIDENCE, Label, Level, Most, Shape, _DATA, _MARK, _T, _request, checked_line, escaped, fenced,
+    find_quote, json_object, kindly, labels, object_of, parse_shape, schema_of)
 from .redact import redact
-from .supersession_prompt import _DATA, _request
 
 # %% auto #0
 __all__ = ['SUMMARY_SYSTEM_PROMPT', 'MERGE_SYSTEM_PROMPT', 'EDGES_SYSTEM_PROMPT', 'Draft', 'summary_request', 'merge_request',

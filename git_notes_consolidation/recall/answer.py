@@ -15,7 +15,7 @@ from .search import MemoryResult
 from ..llm.protocol import BadReply, Request
 from ..core.memory import Memory
 from ..core.models import TemporalReference
-from ..llm.prompt_parts import (
+from ..llm.prompts import (
     CONFIDENCE, Label, Level, Most, Shape, checked_line, escaped, fenced, labels, parse_shape, schema_of)
 from ..llm.redact import redact
 from ..summaries.generation import objections, reread

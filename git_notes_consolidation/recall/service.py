@@ -14,16 +14,13 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
-from ..store import cache as index
-from ..store import tables as store_tables
+from ..store import cache as index, tables as store_tables
 from ..core.loading import Settings, load_settings, project_file
 from ..core.settings import RetentionConfig, SubconsciousnessConfig
 from ..llm.redact import masked
-from ..similarity.embedder import Embedder, EmbeddingError
-from ..similarity.lexical import LexicalEmbedder
-from ..similarity.minilm import MiniLMEmbedder, packaged_minilm
+from ..similarity.lexical import Embedder, EmbeddingError, LexicalEmbedder
+from ..similarity.minilm import MiniLMEmbedder, StaticEmbedder, packaged_minilm
 from ..similarity.endpoint import get_embedder
-from ..similarity.static import StaticEmbedder
 from .search import (
     Columns, Found, MemoryResult, RetrievalMode, Wanted, in_full, listed, ranked, read_columns, stands_for)
 from ..consolidation.increment import catch_up

@@ -28,11 +28,11 @@ from ..llm.redact import masked
 from .budget import (
     FORMAT, SECTIONS, UNDER, UNTIL, Laid, Line, Note, Told, bag, section, words)
 from ..core.tokens import token_counter, estimate_tokens
-from ..supersession.succession import MAY_BE, PROBABLE, successors
+from ..supersession.judge import MAY_BE, PROBABLE, successors
 from ..text.factuality import is_fragment, stance
 from ..text.sentences import with_full_stop
 from ..text.topics import own_sentences
-from ..supersession.blockers import closed
+from ..supersession.parts import closed
 from ..supersession.claims import claims
 
 # %% auto #0

@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from ..observability.tracing import span
-from .components import _threads, _where, first_seen, unit_rows
+from .neighbours import _threads, _where, first_seen, unit_rows
 
 # %% auto #0
 __all__ = ['dendrogram', 'flat_clusters']

@@ -12,7 +12,7 @@ from zlib import crc32
 from ..core.extras import numpy as np
 from ..core.memory import Memory
 from ..core.processes import write_ahead
-from ..similarity.embedder import Embedder
+from ..similarity.lexical import Embedder
 from .git import Repo, RepoError
 
 # %% auto #0

@@ -14,8 +14,7 @@ from ..text.facts import Fact, find_facts, same_value
 from ..text.sentences import word_set
 from ..text.words import title_words
 from .alignment import (
-    content_keys, has_word, Piece, pieces, word_key, words)
-from .values import _GONE, measure, overturns
+    Piece, _GONE, content_keys, has_word, measure, overturns, pieces, word_key, words)
 
 # %% auto #0
 __all__ = []

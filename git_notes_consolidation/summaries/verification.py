@@ -11,14 +11,13 @@ from functools import cached_property
 from typing import NamedTuple
 from ..core.memory import Memory
 from ..core.models import MemorySummary, Quote
-from ..llm.prompt_parts import dates_in
+from ..llm.prompts import dates_in
 from ..llm.summary_prompts import relative_date
 from ..text.facts import Fact, same_value
 from ..text.sentences import word_set
 from ..text.words import STOP_WORDS
-from git_notes_consolidation.summaries.alignment import (
-    Piece, pieces, Vocabulary, word_key, words)
-from .values import means_day, measure, noun, same_noun, tells
+from .alignment import (
+    Piece, Vocabulary, means_day, measure, noun, pieces, same_noun, tells, word_key, words)
 from .holding import _CUES, _NARROWS, Clause, clauses, Statement, statements
 
 # %% auto #0

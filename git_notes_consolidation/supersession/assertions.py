@@ -13,10 +13,9 @@ from ..text.factuality import HEDGE
 from ..text.names import references
 from ..text.topics import OPEN
 from ..text.words import LIGHT_VERBS, negates, stem, STOP_WORDS, words_of
-from .claims import (
-    _BE, _clause, _FAVOUR, _ITSELF, _PARTLY, Claim, claims, Token)
-from .referents import (
-    _after, _before, _Match, _NOUNS, _PARTS, identity, refers_to)
+from git_notes_consolidation.supersession.claims import (
+    Claim, Token, _BE, _FAVOUR, _ITSELF, _Match, _NOUNS, _PARTLY, _PARTS, _after, _before, _clause, claims,
+    identity, refers_to)
 
 # %% auto #0
 __all__ = ['ABSTAINS', 'explicit']

@@ -11,10 +11,9 @@ from functools import lru_cache
 from typing import Literal
 from ..core.memory import Memory
 from ..core.models import Judgment, Relation
-from .blockers import closed
 from .parts import (
-    CORRECTS, in_part, is_open, left, rest_goes_on, told, values)
-from .slots import Difference, Piece, differences, pieces
+    CORRECTS, closed, in_part, is_open, left, rest_goes_on, told, values)
+from .editions import Difference, Piece, differences, pieces
 from ..text.factuality import leaves_standing, stance, undecided
 from ..text.names import document_head, names_of, references
 from ..text.scopes import other_environment

@@ -12,9 +12,7 @@ from itertools import islice
 from typing import NamedTuple
 import numpy as np
 from ..core.settings import SubconsciousnessConfig
-from ..similarity.embedder import Embedder
-from ..similarity.lexical import LexicalEmbedder
-from ..similarity.calibration import cosines, minilm_cosines
+from ..similarity.lexical import Embedder, LexicalEmbedder, cosines, minilm_cosines
 from ..supersession.judge import (
     denies, DOUBTED, SURE, repeat_key, to_confirm, weigh, WORTH_ASKING)
 from ..supersession.questions import LIKELY, to_ask_about

@@ -11,7 +11,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from .decide import Considered, Decision
 from ..supersession.judge import SURE
-from ..summaries.merging import (
+from ..summaries.generation import (
     LONGEST_BODY, entities, inherited, merged_text, union_of_tags)
 from ..core.models import EdgeType, Judgment, MemoryEdge, MemoryMetadata
 from ..core.memory import Memory, as_utc, digest

@@ -19,8 +19,7 @@ from ..core.models import EdgeType, MemoryEdge, MemoryMetadata
 from ..core.loading import Settings
 from ..retention.score import compute_retention_score
 from ..retention.tiers import tier_of
-from ..similarity.embedder import Embedder
-from ..similarity.lexical import LexicalEmbedder
+from ..similarity.lexical import Embedder, LexicalEmbedder
 from ..store import cache as store_cache
 from ..store.git import git, MEM, Repo, RepoError, tips
 from ..store.reader import note_text, resolve

@@ -15,8 +15,7 @@ from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.consolidation import service
 from git_notes_consolidation.supersession.assertions import explicit
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
-from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.similarity.embedder import round_vectors
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder, round_vectors
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.store.state import State
 from git_notes_consolidation.store.git import open_repo

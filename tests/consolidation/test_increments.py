@@ -9,16 +9,15 @@ from functools import partial
 from itertools import pairwise
 
 import pytest
-from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
+from git_notes_consolidation.consolidation import (
+    cluster as phases, pipeline as consolidation_pipeline, plan as consolidation_plan, service as sv, stores as consolidation_stores, undo as
+    consolidation_undo, view as consolidation_view)
 from git_notes_consolidation.supersession import judge
-from git_notes_consolidation.similarity import components, updates
+from git_notes_consolidation.similarity import clusters as similarity_clusters, neighbours
 from git_notes_consolidation.store import accesses as store_accesses, cache as index, writer as store_writer
-from git_notes_consolidation.consolidation import cluster as phases, service as sv
-from git_notes_consolidation.consolidation import plan as consolidation_plan, stores as consolidation_stores, undo as consolidation_undo
-from git_notes_consolidation.consolidation import view as consolidation_view
 from git_notes_consolidation.writing import review as rv
-from git_notes_consolidation.similarity.updates import KnownClusters, near_clusters
-from git_notes_consolidation.similarity.components import reached
+from git_notes_consolidation.similarity.clusters import KnownClusters, near_clusters
+from git_notes_consolidation.similarity.neighbours import reached
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.store.accesses import note_accesses
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
@@ -30,8 +29,7 @@ from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.writing.effects import BadFact
 from git_notes_consolidation.writing.write import open_writing
 from helpers import add_memories, git, replace_everywhere, story
-from hypothesis import given, settings as hypothesis_settings
-from hypothesis import strategies as st
+from hypothesis import given, settings as hypothesis_settings, strategies as st
 
 from generate import generate  # noqa: E402
 
@@ -159,8 +157,8 @@ def test_with_the_clusters_of_the_last_run(home, tmp_path, monkeypatch):
     known = []
     def kept(X, distance, before, at): known.append(before and len(before.names)); return near_clusters(X, distance, before, at)
     monkeypatch.setattr(phases, "_MANY", 1)
-    replace_everywhere(monkeypatch, updates, "near_clusters", kept)
-    replace_everywhere(monkeypatch, components, "reached", partial(reached, most=1))  # A component that is too large, as in a large repository
+    replace_everywhere(monkeypatch, similarity_clusters, "near_clusters", kept)
+    replace_everywhere(monkeypatch, neighbours, "reached", partial(reached, most=1))  # A component that is too large, as in a large repository
     memories = sorted(sample_memories(), key=lambda m: (m.timestamp, m.id))
     old, new = later(memories, 0.9)
     _, taken = both(home, tmp_path, old, [new[:20], new[20:]])

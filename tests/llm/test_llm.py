@@ -4,7 +4,7 @@ import pytest
 from llm_clients import GOOD, KEY, ask, cloud, held, local
 from llm_servers import FAULTS, Reply, changed, refuses
 
-from git_notes_consolidation.llm.budget import input_bound
+from git_notes_consolidation.llm.providers import input_bound
 
 
 # One fault after the other: how often the first is asked, and that the second answers

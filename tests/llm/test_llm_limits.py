@@ -15,7 +15,7 @@ from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.llm.client import ask_all, get_client
 from git_notes_consolidation.llm.summary_prompts import edges_request, summary_request
-from git_notes_consolidation.llm.supersession_prompt import judge_request
+from git_notes_consolidation.llm.prompts import judge_request
 
 # Who may be asked
 

@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 from inventing import leaks, rows
 
 from git_notes_consolidation.core.memory import mem
-from git_notes_consolidation.llm import prompt_parts as llm_prompt_parts
+from git_notes_consolidation.llm import prompts as llm_prompts
 from git_notes_consolidation.llm import summary_prompts as p
-from git_notes_consolidation.llm import supersession_prompt as llm_supersession_prompt
 from git_notes_consolidation.llm.protocol import BadReply, redacted
 from git_notes_consolidation.llm.redact import redact
 
 FLASK = mem("Serve the API with Flask", "It is small.", days_ago=90)
 FASTAPI = mem("Serve the API with FastAPI", "We need OpenAPI. Flask goes.", days_ago=2)
 HOSTS = mem("The API answers in 40 ms", "Measured on the new hosts.", days_ago=1, namespace="learnings")
-ASK = {"judge": lambda ms: llm_supersession_prompt.judge_request([(a, b) for a, b in zip(ms, ms[1:] or ms)]), "summary": p.summary_request,
+ASK = {"judge": lambda ms: llm_prompts.judge_request([(a, b) for a, b in zip(ms, ms[1:] or ms)]), "summary": p.summary_request,
        "edges": p.edges_request}
 TASKS = pytest.mark.parametrize("task", ASK)
 
@@ -49,14 +48,14 @@ def test_no_text_gets_out_of_its_fence(summary, content, namespace):
         lines = user(request).split("\n")
         code = lines[0].removeprefix("BEGIN DATA ")
         assert lines[3] == f"END DATA {code}" and user(request).count(code) == 2 and len(user(request).splitlines()) == len(lines)
-        assert ({d["text"] for d in data(request)} == {llm_prompt_parts.memory_as_data(FLASK), llm_prompt_parts.memory_as_data(bad)}
+        assert ({d["text"] for d in data(request)} == {llm_prompts.memory_as_data(FLASK), llm_prompts.memory_as_data(bad)}
                 and {d["namespace"] for d in data(request)} == {"decisions", namespace})
         assert "<|" not in user(request) and not {"Cc", "Zl", "Zp", "Cs"} & {category(c) for line in lines for c in line}
 
 
 def test_whoever_knows_the_content_does_not_know_the_salt():
     codes = ({user(ask([FLASK, FASTAPI])[0]).split()[2] for ask in ASK.values()}
-             | {llm_prompt_parts.fenced({"M1": FLASK}, salt).split()[2] for salt in ("", "a", "b")})
+             | {llm_prompts.fenced({"M1": FLASK}, salt).split()[2] for salt in ("", "a", "b")})
     assert len(codes) == 5  # The summary and the edges of the same two memories hold the same data
 
 
@@ -126,7 +125,7 @@ def test_garbage_is_refused_and_nothing_else_happens(task, text):
 
 
 def judged(first, second, pairs=((FLASK, FASTAPI), (FLASK, HOSTS))):
-    return llm_supersession_prompt.judge_request(pairs)[1](json.dumps({"P2": second, "P1": first}))
+    return llm_prompts.judge_request(pairs)[1](json.dumps({"P2": second, "P1": first}))
 
 
 NONE = {"quote": None, "reason": "Speed.", "relation": "coexist", "kind": None, "confidence": "medium"}

@@ -4,10 +4,9 @@ import sys
 from contextlib import closing
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from git_notes_consolidation.llm.budget import Bound, BudgetExceeded, Ledger, input_bound
+from git_notes_consolidation.llm.providers import Bound, BudgetExceeded, Ledger, input_bound
 
 NOW = 1_790_000_000.0
 
@@ -39,7 +38,7 @@ def test_the_limit_holds_at_every_step(calls):
 def test_who_dies_between_call_and_bill_stays_charged(tmp_path):
     code = f"""
 import os
-from git_notes_consolidation.llm.budget import *
+from git_notes_consolidation.llm.providers import *
 Ledger({str(tmp_path / 'c.db')!r}, clock=lambda: {NOW}).reserve(Bound(70, 7))
 os._exit(9)"""
     assert subprocess.run([sys.executable, "-c", code]).returncode == 9
@@ -48,7 +47,7 @@ os._exit(9)"""
 
 def test_processes_share_one_budget(tmp_path):
     code = f"""
-from git_notes_consolidation.llm.budget import *
+from git_notes_consolidation.llm.providers import *
 books, n = Ledger({str(tmp_path / 'c.db')!r}, 300, clock=lambda: {NOW}), 0
 for _ in range(100):
     try: books.settle(books.reserve(Bound(2, 0)), (1, 0)); n += 1

@@ -12,7 +12,7 @@ import pytest
 import yaml
 from calls import gnc
 from git_notes_consolidation.store.cache import open_index
-from git_notes_consolidation.llm.transport import _body
+from git_notes_consolidation.llm.calls import _body
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.store.git import LARGEST_NOTE, RepoError, open_repo, read_blobs
 from git_notes_consolidation.store.reader import read_memories
@@ -191,7 +191,7 @@ def test_settings_come_from_a_small_regular_file(told, name, data):
 
 
 PAGE = next((ROOT / "nbs").rglob("*threat-model.ipynb")).read_text(encoding="utf-8")
-LIMITS = {"store.git.LARGEST_NOTE": 64 * 2**20, "core.settings_files._MOST": 2**16, "llm.transport._LONGEST_BODY": 4_000_000, "store.reader._too_deep": 200,
+LIMITS = {"store.git.LARGEST_NOTE": 64 * 2**20, "core.settings_files._MOST": 2**16, "llm.calls._LONGEST_BODY": 4_000_000, "store.reader._too_deep": 200,
           "session.fast_start.read_event": 2**20, "session.hooks._log": 2**16, "writing.files.entries.LARGEST": 32 * 2**20}
 
 

@@ -10,21 +10,16 @@ from datetime import UTC, datetime, timedelta
 
 import numpy as np
 import pytest
-from calls import RECALL as SETTINGS
-from calls import ask, ids, new_repo, run, shown, state_of
+from calls import RECALL as SETTINGS, ask, ids, new_repo, run, shown, state_of
 from helpers import add_memories, git, replace_everywhere, story
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 import git_notes_consolidation as g
 from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.recall import service as recall
-from git_notes_consolidation.consolidation import view as service
-from git_notes_consolidation.consolidation import service as consolidation_service
-from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.consolidation import service as consolidation_service, stores as consolidation_stores, view as service
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.similarity.embedder import EmbeddingError
-from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+from git_notes_consolidation.similarity.lexical import EmbeddingError, LexicalEmbedder
 from git_notes_consolidation.recall.search import RetrievalMode
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryTier

@@ -14,7 +14,7 @@ from git_notes_consolidation.recall.rank import about_the_past
 from git_notes_consolidation.recall.reason import ReasonedRecallService
 from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.similarity.static import StaticEmbedder
+from git_notes_consolidation.similarity.minilm import StaticEmbedder
 from git_notes_consolidation.store.events import Append, edge_append
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories, write_memories

@@ -4,22 +4,16 @@ from unittest.mock import patch
 
 import numpy as np
 import pytest
-from git_notes_consolidation.similarity import linkage, updates
-from git_notes_consolidation.similarity import components as similarity_components
-from git_notes_consolidation.consolidation import scan as phases
-from git_notes_consolidation.consolidation import cluster as consolidation_cluster
-from git_notes_consolidation.similarity.neighbours import SearchVectors, fused_older
-from git_notes_consolidation.similarity.updates import KnownClusters, near_clusters
+from git_notes_consolidation.similarity import clusters as updates, linkage
+from git_notes_consolidation.consolidation import cluster as consolidation_cluster, scan as phases
+from git_notes_consolidation.similarity.neighbours import SearchVectors, first_seen, fused_older, reached, unit_rows
+from git_notes_consolidation.similarity.clusters import KnownClusters, cluster_memories, near_clusters, split
 from git_notes_consolidation.similarity.linkage import dendrogram, flat_clusters
-from git_notes_consolidation.similarity.clusters import cluster_memories, split
-from git_notes_consolidation.similarity.components import first_seen, reached
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
-from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.similarity.embedder import round_vectors
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder, round_vectors
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.state import State
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 fcluster = pytest.importorskip("scipy.cluster.hierarchy").fcluster
 connected_components = pytest.importorskip("scipy.sparse.csgraph").connected_components
@@ -382,14 +376,14 @@ def test_a_row_of_zeros_leads_nowhere():
 
 def test_the_sum_of_equal_rows_is_as_long_as_they_are_many():
     row = np.array([0.6, 0.8]) * 1.009  # Near length one, and left as it is
-    c, which = linkage._clusters(*similarity_components.unit_rows(np.stack([row, row, row, [1.0, 0.0]])), np.arange(4))
+    c, which = linkage._clusters(*unit_rows(np.stack([row, row, row, [1.0, 0.0]])), np.arange(4))
     assert which.tolist() == [0, 0, 0, 1] and np.allclose(np.linalg.norm(c.total(np.arange(2)), axis=1), [3, 1], atol=1e-12)
 
 
 def test_one_round_merges_what_is_nearest_and_no_more():
     angles = np.radians([0, 1, 20, 21])
     def after(rounds):
-        c, _ = linkage._clusters(*similarity_components.unit_rows(np.stack([np.cos(angles), np.sin(angles)], 1)), np.arange(4))
+        c, _ = linkage._clusters(*unit_rows(np.stack([np.cos(angles), np.sin(angles)], 1)), np.arange(4))
         pairs, _ = linkage._near(c, np.arange(4), 0.0, 1024, 1 << 18)
         return linkage._merged(c, pairs, 0.5, rounds).tolist()
     assert (after(1), after(2), after(0)) == ([0, 0, 2, 2], [0, 0, 0, 0], [0, 1, 2, 3])

@@ -18,13 +18,10 @@ from calls import gnc_process, holds, new_repo, run, state_of
 from git_notes_consolidation.similarity.linkage import flat_clusters
 from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.similarity.embedder import EmbeddingError, round_vectors
-from git_notes_consolidation.similarity.endpoint import EndpointEmbedder, get_embedder
-from git_notes_consolidation.similarity.lexical import LexicalEmbedder, similarity, tokens
-from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, minilm_files, packaged_minilm, word_pieces
-from git_notes_consolidation.similarity.plugin_vectors import PluginVectors, plugin_rows
-from git_notes_consolidation.similarity.static import StaticEmbedder
-from git_notes_consolidation.similarity.calibration import Thresholds, calibrate, cosines, minilm_cosines
+from git_notes_consolidation.similarity.lexical import (
+    EmbeddingError, LexicalEmbedder, Thresholds, calibrate, cosines, minilm_cosines, round_vectors, similarity, tokens)
+from git_notes_consolidation.similarity.endpoint import EndpointEmbedder, PluginVectors, get_embedder, plugin_rows
+from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, StaticEmbedder, minilm_files, packaged_minilm, word_pieces
 from git_notes_consolidation.core.memory import sample_memories
 from git_notes_consolidation.recall.service import recall_embedder
 from git_notes_consolidation.store.git import open_repo
@@ -32,8 +29,7 @@ from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.consolidation.stores import open_service
 from git_notes_consolidation.consolidation.status import status
 from helpers import ROOT, add_memories
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 TINY = ROOT / "tests" / "fixtures" / "tiny-minilm"
 REAL = os.environ.get("MEMORY_EMBEDDING_MODEL_DIR")  # read before the tests' environment is emptied
@@ -127,9 +123,9 @@ def test_the_table_is_the_one_that_was_taught():
 
 def test_the_table_is_looked_at_only_when_something_is_embedded():
     code = ("import sys\nfrom git_notes_consolidation.recall.service import recall_embedder, SubconsciousnessConfig\n"
-            "from git_notes_consolidation.similarity import static\n"
+            "from git_notes_consolidation.similarity import minilm\n"
             "e = recall_embedder(SubconsciousnessConfig(), env={'HF_HOME': 'nowhere'})\n"
-            "print(e.name, static.word_pieces.cache_info().currsize, static._rows.cache_info().currsize)")
+            "print(e.name, minilm.word_pieces.cache_info().currsize, minilm._rows.cache_info().currsize)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["static/1", "0", "0"]
 

@@ -9,16 +9,12 @@ from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import MemorySummary
-from git_notes_consolidation.summaries.extraction import NothingToQuote, summarize_cluster
-from git_notes_consolidation.summaries.quotations import (
-    readability, headline, lines, sentences, is_statement, with_dates)
-from git_notes_consolidation.summaries.outdated import overturned_sentences, find_outdated
-from git_notes_consolidation.summaries.decisions import decision, outcome, reason, is_decision
-from git_notes_consolidation.summaries.selection import normalized, same_statement, as_title
-from git_notes_consolidation.summaries.values import overturns
+from git_notes_consolidation.summaries.extraction import (
+    NothingToQuote, decision, find_outdated, is_decision, outcome, overturned_sentences, reason, summarize_cluster)
+from git_notes_consolidation.summaries.quotations import as_title, headline, is_statement, lines, normalized, readability, same_statement, sentences, with_dates
+from git_notes_consolidation.summaries.alignment import overturns
 from git_notes_consolidation.summaries.verification import parts, verify
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 LEXICAL = LexicalEmbedder()
 PIECES = ["Retry six times.", "Jitter of 20% spreads the load!", "e.g. the mail worker", "“All. Of them.”", "\n", "\n\n", "- ", "1. ", "## Decision\n",

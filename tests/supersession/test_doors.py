@@ -6,14 +6,12 @@ from dataclasses import replace
 import pytest
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.supersession import editions
-from git_notes_consolidation.supersession.blockers import solved
+from git_notes_consolidation.supersession.parts import solved
 from git_notes_consolidation.supersession.judge import judge_pair, unsure, weigh
 from git_notes_consolidation.supersession.questions import likely
-from git_notes_consolidation.supersession.repeats import repeated, spoken
-from git_notes_consolidation.supersession.slots import differences, refilled
+from git_notes_consolidation.supersession.editions import differences, refilled, repeated, spoken
 from git_notes_consolidation.text.topics import SHORT_BODY
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from helpers import rows_of
 
 ROWS = rows_of(__name__)

@@ -8,14 +8,11 @@ from datetime import UTC, date, datetime, timedelta, timezone
 import pytest
 import yaml
 from git_notes_consolidation.temporal.calendar import (
-    CYCLES, DAY, DAYS_OF, MONTHS_OF, Period, at_time, civil, floor, index, nearest, ordinal, part, period, shifted,
-    start)
-from git_notes_consolidation.temporal.prose import masked
+    CYCLES, DAY, DAYS_OF, MONTHS_OF, Period, at_time, civil, floor, index, masked, nearest, ordinal, part, period, shifted, start)
 from git_notes_consolidation.temporal.resolve import find_references
 from git_notes_consolidation.temporal.lexicon import _WORDS, tells_time, tokens
 from helpers import FIXTURES, rows_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 ROWS = rows_of(__name__)
 
