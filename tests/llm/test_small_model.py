@@ -1,5 +1,4 @@
 """A small model with real weights, which judges at chance: nothing that it says makes a memory worse. From a recording; `make long` asks the model itself."""
-import json
 import sys
 
 import pytest
@@ -42,11 +41,6 @@ def test_what_it_said_once_harms_nothing(tmp_path):
     refused = w.run.json["llm"]["pairs"]["refused"] | w.bench.json["trials"][1]["refused"]
     assert not [r for r in refused if "is not recorded" in r], "the prompts have changed since: make recording"
     assert "is not recorded" not in w.answer.json["reasoning"]
-
-
-def test_the_recording_holds_real_replies():
-    lines = [json.loads(line) for line in (FIXTURES / "smollm2.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert {(r["provider"], r["model"]) for r in lines} == {("lmstudio", "smollm2")} and all(r["tokens_out"] > 0 for r in lines)
 
 
 @long

@@ -6,18 +6,12 @@ from contextlib import closing
 import pytest
 from hypothesis import given, strategies as st
 
-from git_notes_consolidation.llm.providers import Bound, BudgetExceeded, Ledger, input_bound
+from git_notes_consolidation.llm.providers import Bound, BudgetExceeded, Ledger
 
 NOW = 1_790_000_000.0
 
 
 def ledger(path=":memory:", tokens=1000, usd=1.0, now=NOW): return Ledger(path, tokens, usd, lambda: now)
-
-
-@given(st.text(st.characters()))
-def test_no_tokenizer_makes_more_tokens_than_there_are_bytes(text):
-    "A byte-level tokenizer without a single merge is the worst that there is."
-    assert input_bound(text) > len(text.encode("utf-8", "surrogatepass"))
 
 
 @given(st.lists(st.tuples(st.integers(0, 400), st.integers(0, 400), st.one_of(st.none(), st.tuples(st.integers(0, 400), st.integers(0, 400)))), max_size=30))

@@ -9,7 +9,7 @@ from git_notes_consolidation.supersession import editions
 from git_notes_consolidation.supersession.parts import solved
 from git_notes_consolidation.supersession.judge import judge_pair, unsure, weigh
 from git_notes_consolidation.supersession.questions import likely
-from git_notes_consolidation.supersession.editions import differences, refilled, repeated, spoken
+from git_notes_consolidation.supersession.editions import refilled, repeated
 from git_notes_consolidation.text.topics import SHORT_BODY
 from hypothesis import given, settings, strategies as st
 from helpers import rows_of
@@ -43,9 +43,6 @@ def test_the_opposite_is_no_repeat_and_hides_nothing(pair):
 def test_only_the_writing_differs(a, b): assert repeated(old(a), mem(b)).relation == "duplicate"
 
 
-def test_a_question_repeats_no_statement(): assert repeated(old("We use Yarn"), mem("We use Yarn?")) is None
-
-
 APART = ROWS["apart"]
 
 
@@ -65,19 +62,6 @@ BROTHERS = ROWS["brothers"]
 
 @pytest.mark.parametrize("pair", BROTHERS, ids=lambda p: p[1])
 def test_a_brother_replaces_nothing(pair): assert judge_pair(old(pair[0]), mem(pair[1])).relation == "coexist"
-
-
-def test_the_same_sentence_with_another_amount_replaces():
-    assert refilled(old("The page size is 50"), mem("The page size is 80 now")).reason == "the same sentence, 50 before and 80 now"
-    a, b, c = old("TTL is 60 s"), mem("TTL is 90 s", days_ago=9), mem("TTL is 60 s again")
-    assert [judge_pair(x, y).kind for x, y in ((a, b), (b, c))] == ["full", "full"] and judge_pair(a, c).relation == "coexist"
-
-
-@given(st.lists(st.sampled_from(["the", "cap", "is", "5 MB", "6 MB", "web-1", "now", "?", "for", "May 3", "not", ":"]), max_size=9),
-       st.lists(st.sampled_from(["the", "cap", "is", "5 MB", "6 MB", "web-2", "now", "?", "for", "May 4", "not", ":"]), max_size=9))
-def test_what_is_the_same_is_no_difference(a, b):
-    a, b = " ".join(a), " ".join(b)
-    assert differences(a, a) == [] and (spoken(a) != spoken(b) or repeated(old(a or "x"), mem(b or "x")))
 
 
 TWO = ROWS["two"]
@@ -130,11 +114,6 @@ def test_a_question_proposes_the_right_relation(a, b, relation, kind):
     assert unsure(j) and (j.relation, j.kind) == (relation, kind)
 
 
-def test_what_was_carried_out_is_not_asked_about():
-    assert likely(old("Serve the API with FastAPI"), mem("The API with FastAPI is deployed", namespace="progress")) is None
-    assert judge_pair(old("We chose FastAPI over Flask"), mem("The FastAPI service replaced the Flask API in production")).relation == "coexist"
-
-
 # Any text
 
 @pytest.mark.slow
@@ -181,9 +160,3 @@ REPORT = "The nightly report for the board goes out by Ada in March within 9 s"
 def test_nothing_that_differs_is_asked_about_as_the_same(was, now, namespace):
     j = likely(old(REPORT, namespace=namespace), mem(REPORT.replace(was, now), namespace=namespace))
     assert j is None or j.relation == "supersede"
-
-
-def test_two_notes_of_one_sitting_need_a_word_of_change():
-    a = mem("Free shipping from 49 euros in Germany")
-    assert likely(a, mem("Free shipping from 79 euros to Austria")) is None
-    assert likely(a, mem("Free shipping in Germany is from 39 euros now"))
