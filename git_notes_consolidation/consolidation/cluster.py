@@ -17,7 +17,7 @@ from ..observability.metrics import record
 from ..observability.tracing import detail_span, span
 from ..text.names import names_of, references
 from ..text.topics import content_stems, topic_of
-from ..supersession.parts import closed
+from ..supersession.parts import says_resolved
 from ..text.subjects import last_words
 from ..similarity.clusters import (
     KnownClusters, MemoryCluster, clusters_from, near_clusters)
@@ -145,7 +145,7 @@ def _groups(s: Scanned, clusters: Iterable[MemoryCluster],
                              key=lambda m: (m.event_time, m.id))
             last = last_words(current)
             yield Group(c.label, Job(tuple(by_id[i] for i in members), outdated, amended), c.coherence, s.now,
-                        tuple(m.id for m in current if m not in last or closed(m)))
+                        tuple(m.id for m in current if m not in last or says_resolved(m)))
 
 # %% ../../nbs/13_consolidation/04_cluster.ipynb #59dc21d2
 def summarize_groups(groups: Sequence[Group]) -> list[MemorySummary | str | None]:

@@ -18,7 +18,7 @@ from ..core.settings import SubconsciousnessConfig
 from ..observability.tracing import span
 from ..retention.score import retention_scores
 from ..retention.tiers import tier_of
-from ..similarity.neighbours import reached
+from ..similarity.neighbours import reachable
 from ..similarity.clusters import KnownClusters, MemoryCluster
 from ..store.state import refused, State
 from ..supersession.judge import DOUBTED
@@ -232,7 +232,7 @@ def _neighbourhood(s: Scanned, stands_for: Mapping[str, str], touched: frozenset
     level = s.config.consolidation_threshold or s.embedder.cluster_threshold
     there, near = np.zeros((2, len(s.vectors)), bool)
     there[[n for _, n in current]] = True
-    near[reached(s.vectors, [n for i, n in current if i in touched], 1 - level, there)] = True
+    near[reachable(s.vectors, [n for i, n in current if i in touched], 1 - level, there)] = True
     return replace(s, scope=Scope(ids=touched | {i for i, n in current if near[n]}))
 
 

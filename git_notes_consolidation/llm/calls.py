@@ -129,7 +129,7 @@ def _environment(
 _MOST = 4_000_000  # Bytes of an output
 
 
-def _end(pid: int) -> None:
+def _kill(pid: int) -> None:
     with suppress(ProcessLookupError, PermissionError):
         if hasattr(os, "killpg"): os.killpg(pid, signal.SIGKILL)
         else: os.kill(pid, signal.SIGTERM)
@@ -148,7 +148,7 @@ async def _run(
     async def hear(stream: Any, into: bytearray) -> None:
         async for chunk in stream:
             into += chunk
-            if len(into) > _MOST: _end(p.pid); return
+            if len(into) > _MOST: _kill(p.pid); return
 
     with asked.open("rb") as told:
         p = await anyio.open_process(words, stdin=told, cwd=place, env=env, start_new_session=True)
@@ -158,8 +158,8 @@ async def _run(
                 async with anyio.create_task_group() as tasks:
                     for stream, into in zip((p.stdout, p.stderr), heard): tasks.start_soon(hear, stream, into)
                     await p.wait()
-                    _end(p.pid)
-        finally: _end(p.pid)
+                    _kill(p.pid)
+        finally: _kill(p.pid)
     out, err = (bytes(x).decode("utf-8", "replace") for x in heard)
     return p.returncode, out, err
 

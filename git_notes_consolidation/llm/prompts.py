@@ -57,7 +57,7 @@ def labels(memories: Iterable[Memory]) -> dict[str, Memory]:
     return {f"M{i}": m for i, m in enumerate({m.id: m for m in memories}.values(), 1)}
 
 # %% ../../nbs/09_llm/15_prompts.ipynb #47654647
-def _line(label: str, memory: Memory, notes: Mapping[str, str]) -> str:
+def _memory_line(label: str, memory: Memory, notes: Mapping[str, str]) -> str:
     dates = {"dates": found} if (found := dates_in(memory)) else {}
     data = {"namespace": memory.namespace, "recorded": f"{memory.timestamp:%Y-%m-%d %H:%M}", **dates, **notes,
             "text": memory_as_data(memory)}
@@ -70,7 +70,7 @@ def fenced(
     notes: Mapping[str, Mapping[str, str]] | None = None,  # Label to more fields
 ) -> str:
     "The memories as data: one a line, between two lines with a code that none of them can know."
-    lines = [_line(label, m, (notes or {}).get(label, {})) for label, m in memories.items()]
+    lines = [_memory_line(label, m, (notes or {}).get(label, {})) for label, m in memories.items()]
     code = digest("data", salt, lines)[5:21]
     return "\n".join((f"BEGIN DATA {code}", *lines, f"END DATA {code}"))
 
@@ -170,7 +170,7 @@ def parse_shape(
         raise BadReply(f"{'.'.join(map(str, told['loc'])) or 'the reply'}: {told['msg']}") from None
 
 # %% ../../nbs/09_llm/15_prompts.ipynb #e5439054
-def kindly(
+def fold_words(
     given: Mapping[str, Any],  # An object of a reply
     shape: Any,
 ) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def kindly(
 _KIN = {c: f"[{re.escape(row)}]" for row in ("'’‘ʼ`", '"“”„«»', "-‐‑‒–—−") for c in row}
 
 
-def _spelt(words: str) -> re.Pattern[str]:
+def _quote_pattern(words: str) -> re.Pattern[str]:
     "These words in any case, with any apostrophes, dashes and blanks; no number is cut, and of a few none."
     said = r"\s+".join("".join(_KIN.get(c, re.escape(c)) for c in w) for w in words.split())
     whole = "[a-z0-9]" if len(words) < 16 else r"\d"
@@ -206,10 +206,10 @@ def find_quote(
     "What a reply quotes from a memory."
     told = memory_as_data(memory)
     given = dict.fromkeys((quote.strip(), quote.strip("\"“”… \t\n").rstrip(" .")))
-    said = next((x for x in given if x and _spelt(x).search(told)), "")
+    said = next((x for x in given if x and _quote_pattern(x).search(told)), "")
     if not said: raise BadReply(f"{where}: the quote does not stand in the text of that memory")
     def own(words: str) -> str:  # Not across the two
-        of = _spelt(words)
+        of = _quote_pattern(words)
         found = (of.search(text) for text in (memory.summary, memory.content) if words)
         return next((m[0] for m in found if m), "")
     parts = [p.strip() for piece in _MARK.split(said) for p in (piece, *piece.split("\n\n", 1))]
@@ -294,27 +294,27 @@ def _judgment(where: str, answer: PairReply, newer: Memory, needs_quote: bool = 
     return Judgment(answer.relation, kind, CONFIDENCE[answer.confidence], "L", reason, span)
 
 # %% ../../nbs/09_llm/15_prompts.ipynb #fa8ba495
-def _designs(given: Any) -> bool:
+def _is_designs_form(given: Any) -> bool:
     "Is it an answer as the designs have it?"
     return isinstance(given, dict) and isinstance(given.get("supersedes"), bool) and "relation" not in given
 
 
-def _read(label: str, given: Any, fields: Sequence[str]) -> PairReply:
+def _parse_answer(label: str, given: Any, fields: Sequence[str]) -> PairReply:
     "An answer; what a prompt does not ask for has its default."
-    if _designs(given):
+    if _is_designs_form(given):
         how = ("supersede", "full") if given["supersedes"] else ("coexist", None)
         given = {"quote": None, **given, "relation": how[0], "kind": how[1],
                  "reason": given.get("reason") or "No reason was given."}
     wanted = {*fields} - {"quote", "kind"} | {"relation"}
     if not isinstance(given, dict) or not wanted <= given.keys():
         raise BadReply(f"{label}: an object with {', '.join(fields)} is expected")
-    said = kindly(given, PairReply)
+    said = fold_words(given, PairReply)
     if said["relation"] == "supersede" and "kind" not in fields: said = {"kind": "full"} | said
     try: return parse_shape(said, PairReply)
     except BadReply as e: raise BadReply(f"{label} {e}") from None
 
 
-def _judgments(
+def _parse_judgments(
     newer: Mapping[str, Memory],  # Pair label to its newer memory, in the order of the pairs
     fields: Sequence[str],  # Of an answer
     text: str,  # The reply
@@ -325,7 +325,7 @@ def _judgments(
     if strange := [*found.keys() - newer.keys()]: raise BadReply(f"there is no {strange[0][:20]}")
     def one(label: str, m: Memory) -> Judgment | BadReply:
         given = found.get(label)
-        try: return _judgment(label, _read(label, given, fields), m, not (alone and _designs(given)))
+        try: return _judgment(label, _parse_answer(label, given, fields), m, not (alone and _is_designs_form(given)))
         except BadReply as e: return e
     said = tuple(one(*x) for x in newer.items())
     if all(isinstance(x, BadReply) for x in said): raise BadReply("; ".join(map(str, said[:8])))
@@ -358,7 +358,7 @@ def judge_request(
     request = _request("judge", prompt.name, _instructions(prompt), user, object_of(newers, "pair", pair),
                        400 + 240 * len(pairs))
     about = {"older_id": [older.id for older, _ in pairs], "newer_id": [newer.id for _, newer in pairs]}
-    return replace(request, about=about), partial(_judgments, newers, prompt.fields)
+    return replace(request, about=about), partial(_parse_judgments, newers, prompt.fields)
 
 # %% ../../nbs/09_llm/15_prompts.ipynb #a9425a57
 def batches(

@@ -15,7 +15,7 @@ from dataclasses import replace
 from ..core.memory import Memory
 
 # %% auto #0
-__all__ = ['pattern', 'has', 'words', 'Finding', 'findings', 'redact', 'masked', 'stays']
+__all__ = ['pattern', 'has', 'words', 'Finding', 'findings', 'redact', 'redacted_memory', 'secret_warning']
 
 # %% ../../nbs/09_llm/03_redact.ipynb #cf7a8697
 @cache
@@ -133,7 +133,7 @@ def is_secret(
     return (len(text) > 5 or sure > 0) and (not has(text, r"^[\d.,:%/-]+$") or text.isdigit())
 
 # %% ../../nbs/09_llm/03_redact.ipynb #76be379d
-def _opens(
+def _opens_address(
     value: str,  # Of a parameter in an address
 ) -> bool:
     "Is it long and drawn at random, in whatever letters?"
@@ -218,7 +218,7 @@ def _is_machine(address: str) -> bool:
 
 # %% ../../nbs/09_llm/03_redact.ipynb #3c4dff70
 CHECKS: dict[str, Callable[..., bool]] = {
-    "random": is_random, "secret": is_secret, "strong": _is_strong, "opens": _opens, "key": _is_key,
+    "random": is_random, "secret": is_secret, "strong": _is_strong, "opens": _opens_address, "key": _is_key,
     "phrase": _is_phrase, "quoted_phrase": _is_quoted_phrase, "issued": _is_issued, "run": _is_run,
     "loud": _is_loud, "has": has,
     "iban": _passes_iban, "luhn": _passes_luhn, "adds_up": _adds_up, "letter": _has_letter,
@@ -318,7 +318,7 @@ def _is_option(m: re.Match[str], before: str) -> bool:
             or has(before, "option") or m["name"].isupper() and has(before, "declared"))
 
 
-def _joins(
+def _means_value(
     m: re.Match[str],
     before: str,
     name: str,
@@ -371,7 +371,7 @@ def _by_name(rule: Rule, text: str) -> Iterator[Finding]:
         option, sign = _is_option(m, before), m["q"] or m["op"]
         sure = 0 if abroad and m["op"].strip()[:1] not in (":", "=") else _surety(m, before, end, option)
         if abroad and has(value, "joined"): sure = sure or 3
-        if not _joins(m, before, name, value, option) or not is_secret(value, name, sure): continue
+        if not _means_value(m, before, name, value, option) or not is_secret(value, name, sure): continue
         on = pattern(f"goes_on_{sign}").match(text, end) if sign in ('"', "=") else None
         at, chosen = on.end() if on else end, is_chosen(name) or not name.isascii()
         yield Finding("secret:password" if chosen else f"secret:{name}", start, at)
@@ -457,7 +457,7 @@ def findings(
 _NEXT, _ROUNDS, _REST = 1_000, 8, re.compile(r'[^\n"\\]*+')
 
 
-def _near(
+def _rescan_windows(
     text: str,
     marks: list[tuple[int, int]],
 ) -> list[tuple[int, int]]:  # Never overlapping, in order
@@ -493,7 +493,7 @@ def redact(
     while found := [Finding(f.kind, a + f.start, a + f.end) for a, b in places
                     for f in findings(text[a:b], personal)]:
         text, marks = _mark(text, found, lines=rounds >= _ROUNDS)
-        places, rounds = _near(text, marks), rounds + 1
+        places, rounds = _rescan_windows(text, marks), rounds + 1
     return text
 
 # %% ../../nbs/09_llm/03_redact.ipynb #8fd1f665
@@ -503,7 +503,7 @@ def without_secrets(text: str) -> str:
     return redact(text, personal=False)
 
 # %% ../../nbs/09_llm/03_redact.ipynb #58c239ad
-def masked(m: Memory) -> Memory:
+def redacted_memory(m: Memory) -> Memory:
     "A memory as it is told."
     return replace(m, summary=without_secrets(m.summary), content=without_secrets(m.content))
 
@@ -514,7 +514,7 @@ def secret_in(text: str) -> str:  # Empty: none is seen
     return f"it seems to hold a secret ({', '.join(kinds)})" if kinds else ""
 
 # %% ../../nbs/09_llm/03_redact.ipynb #2f74ef77
-def stays(text: str) -> list[str]:  # None or one
+def secret_warning(text: str) -> list[str]:  # None or one
     "A warning where a note holds what no undo takes out of it."
     said = ("git keeps it, where undo and forget do not reach: revoke it; “A secret in a note” in the "
             "guide's threat model says how a note is rewritten")

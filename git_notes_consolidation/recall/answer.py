@@ -18,7 +18,7 @@ from ..core.models import TemporalReference
 from ..llm.prompts import (
     CONFIDENCE, Label, Level, Most, Shape, checked_line, escaped, fenced, labels, parse_shape, schema_of)
 from ..llm.redact import redact
-from ..summaries.generation import objections, reread
+from ..summaries.generation import objections, apply_second_reading
 from ..summaries.alignment import sentences
 from ..summaries.verification import verify
 from ..temporal.resolve import find_references, outlook_of
@@ -157,7 +157,7 @@ def untold(
             if r.interval: sentence = sentence[:r.span[0]] + sentence[r.span[1]:]
         return _YES.sub("", sentence)
     def doubts(sentence: str, memories: Sequence[Memory]) -> list[str]:
-        found = (reread(replace(f, said=sentence), heard) for f in verify(bare(sentence), memories,
+        found = (apply_second_reading(replace(f, said=sentence), heard) for f in verify(bare(sentence), memories,
                                                                           strange=1).findings)
         wrong = [replace(f, faults=rest) for f in found
                  if (rest := tuple(x for x in f.faults if not x.fact or x.fact.kind != "date"))]

@@ -17,7 +17,7 @@ import numpy as np
 from ..store import cache as index, tables as store_tables
 from ..core.loading import Settings, load_settings, project_file
 from ..core.settings import RetentionConfig, SubconsciousnessConfig
-from ..llm.redact import masked
+from ..llm.redact import redacted_memory
 from ..similarity.lexical import Embedder, EmbeddingError, LexicalEmbedder
 from ..similarity.minilm import MiniLMEmbedder, StaticEmbedder, packaged_minilm
 from ..similarity.endpoint import get_embedder
@@ -431,7 +431,7 @@ class RecallService(_Tables):
             log.set(result_count=len(results[:most]))
         count_up("recall.recalls_by_mode", mode=how)
         record("recall.latency", perf_counter() - begin, mode=how)
-        return [replace(r, memory=masked(r.memory)) for r in results[:most]]
+        return [replace(r, memory=redacted_memory(r.memory)) for r in results[:most]]
 
     def note(self, results: Iterable[MemoryResult | Memory]) -> None:
         "Count these as used: they stood out, or were opened."
@@ -447,7 +447,7 @@ class RecallService(_Tables):
         wanted = [*ids]
         def look(conn: sqlite3.Connection) -> dict[str, Memory]:
             self._up_to_date(conn)
-            return {i: masked(as_shown(m)) for i, m in store_tables.stored_memories(conn, wanted).items()}
+            return {i: redacted_memory(as_shown(m)) for i, m in store_tables.stored_memories(conn, wanted).items()}
         return self._sound(look)
 
     def said_again(self, ids: Iterable[str]) -> dict[str, list[str]]:
@@ -478,7 +478,7 @@ m.superseded_kind = 'full')
             found = conn.execute(sql, (json.dumps([*ids]),)).fetchall()
             known = store_tables.stored_memories(conn, [x for _, x in found])
         out: dict[str, list[Memory]] = {}
-        for i, x in found: out.setdefault(i, []).append(masked(as_shown(known[x])))
+        for i, x in found: out.setdefault(i, []).append(redacted_memory(as_shown(known[x])))
         return {i: tuple(sorted(row, key=lambda m: (m.event_time, m.id))) for i, row in out.items()}
 
     def _answer(self, conn: sqlite3.Connection, query: str, wanted: Wanted, most: int, least: float | None,

@@ -24,7 +24,7 @@ from ..store.state import (
     State, fold, open_questions, probably_replaced, refused, stood_for, with_state)
 from ..store.locks import replace_file
 from ..store.metadata import end_of
-from ..llm.redact import masked
+from ..llm.redact import redacted_memory
 from .budget import (
     FORMAT, SECTIONS, UNDER, UNTIL, Laid, Line, Note, Told, bag, section, words)
 from ..core.tokens import token_counter, estimate_tokens
@@ -32,7 +32,7 @@ from ..supersession.judge import MAY_BE, PROBABLE, successors
 from ..text.factuality import is_fragment, stance
 from ..text.sentences import with_full_stop
 from ..text.topics import own_sentences
-from ..supersession.parts import closed
+from ..supersession.parts import says_resolved
 from ..supersession.claims import claims
 
 # %% auto #0
@@ -148,7 +148,7 @@ def living(
     copies = {e.source_id: e.target_id for e in state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF}
     there = {m.id: m for m in sorted(memories, key=lambda m: (m.event_time, m.id))}
     for m in there.values():
-        if m.status == "tombstone" or closed(m) or is_fragment(m): continue
+        if m.status == "tombstone" or says_resolved(m) or is_fragment(m): continue
         if m.id in gone and m.id not in copies: continue  # Said again since, it is told as of then
         root = copies.get(m.id, m.id)
         if root in there: root = first.setdefault(repeat_key(there[root]), root)
@@ -188,7 +188,7 @@ def _until(m: Memory) -> int:
 
 def _note(m: Memory, worth: float, in_part: bool, count: Callable[[str], int]) -> Note:
     "A memory on one line."
-    m = masked(m)
+    m = redacted_memory(m)
     asks = "question: " if stance(m.summary) == "asked" else ""
     body, more = _body(m)
     text = f"{m.event_time:%Y-%m-%d} {asks}{with_full_stop(one_line(m.summary))} {body}".strip()

@@ -7,7 +7,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "minilm": "MINILM MiniLMEmbedder WordPieces minilm_files packaged_minilm pull_minilm word_pieces "
         "StaticEmbedder",
     "endpoint": "PluginVectors plugin_rows without_vector EndpointEmbedder get_embedder",
-    "neighbours": "reached first_seen Candidates SearchVectors fused_older shared_older",
+    "neighbours": "reachable first_seen Candidates SearchVectors fused_older shared_older",
     "linkage": "dendrogram flat_clusters",
     "clusters": "KnownClusters near_clusters Clusters MemoryCluster cluster_memories clusters_from "
         "dominant_namespace split",

@@ -9,7 +9,7 @@ import numpy as np
 from typing import Any, NamedTuple
 from .neighbours import _level, _near_any, _threads, first_seen
 from .linkage import (
-    _Clusters, _ends, _finished, _labels, _near, _room, _start, dendrogram, flat_clusters, groups_of)
+    _Clusters, _final_clusters, _merge_all, _labels, _near_pairs, _room, _initial_clusters, dendrogram, flat_clusters, groups_of)
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field
@@ -53,7 +53,7 @@ class KnownClusters(NamedTuple):
 _WORTH = 0.25  # Share of the rows from which on all are merged again
 
 
-def _as_before(
+def _unchanged_rows(
     step: np.ndarray,  # (k,) the cluster that each row is in now
     old: np.ndarray,  # (k,) … was in; −1 for a new one
     held: np.ndarray,  # How many rows each of the old ones had; 0 for one that is no longer whole
@@ -67,7 +67,7 @@ def _as_before(
         step])
 
 
-def _opened(
+def _update_clusters(
     c: _Clusters,  # None of which has merged
     before: KnownClusters,  # Of the same distance
     block: int = 1024,
@@ -90,9 +90,9 @@ def _opened(
         if len(todo) == np.count_nonzero(open_): return into
         open_[todo] = True
         some, room = c.some(todo), _room(len(c))
-        pairs, least = _near(some, np.arange(len(todo)), 1 - before.distance - 1e-5, block, room)
-        step = _finished(some, pairs, least, before.distance, block, room)
-        into[todo], changed[todo] = todo[step], ~_as_before(step, old[todo], held)
+        pairs, least = _near_pairs(some, np.arange(len(todo)), 1 - before.distance - 1e-5, block, room)
+        step = _merge_all(some, pairs, least, before.distance, block, room)
+        into[todo], changed[todo] = todo[step], ~_unchanged_rows(step, old[todo], held)
 
 # %% ../../nbs/07_similarity/09_clusters.ipynb #a714f9b6
 def near_clusters(
@@ -103,10 +103,10 @@ def near_clusters(
 ) -> tuple[np.ndarray, KnownClusters | None]:  # Labels, and what to keep for the next time
     "`flat_clusters`, from the clusters of an earlier time and a look at what is near to something new."
     if distance <= 0: return flat_clusters(X, distance, at), None
-    c, begins = _start(X, at)
+    c, begins = _initial_clusters(X, at)
     sizes = c.sizes.astype(np.int32)
-    into = _opened(c, before) if before and before.distance == distance else None
-    if into is None: into = _ends(c, distance)
+    into = _update_clusters(c, before) if before and before.distance == distance else None
+    if into is None: into = _final_clusters(c, distance)
     return _labels(into, begins), KnownClusters(float(distance), c.names, first_seen(into), sizes)
 
 # %% ../../nbs/07_similarity/09_clusters.ipynb #b94f5c11

@@ -24,7 +24,7 @@ from ..core.settings import ConfigError, SubconsciousnessConfig
 __all__ = ['plugin_rows', 'PluginVectors', 'without_vector', 'EndpointEmbedder', 'get_embedder']
 
 # %% ../../nbs/07_similarity/05_endpoint.ipynb #ff66dcd4
-def _untouched(path: Path) -> sqlite3.Connection:
+def _connect_readonly(path: Path) -> sqlite3.Connection:
     "A connection that leaves no trace."
     wal = Path(f"{path}-wal")
     pending = wal.exists() and wal.stat().st_size > 0
@@ -45,7 +45,7 @@ def plugin_rows(
 ) -> Iterator[tuple[str, str, str, np.ndarray]]:  # The plugin's id, summary, content, vector
     "The memories in the plugin's index that have a vector."
     try:
-        with closing(_untouched(Path(path))) as conn:
+        with closing(_connect_readonly(Path(path))) as conn:
             blocks = {i: (np.frombuffer(raw, "<f4").reshape(size, -1)) for i, size,
                       raw in conn.execute(_BLOCKS)}
             found = conn.execute(_ROWS).fetchall()
@@ -128,7 +128,7 @@ def without_vector(
         "The plugin's /memory:sync full, or gnc config pull, brings what is missing"]
 
 # %% ../../nbs/07_similarity/05_endpoint.ipynb #cccd59fa
-def _answered(answer: Any, n: int) -> np.ndarray:
+def _vectors_of(answer: Any, n: int) -> np.ndarray:
     rows = sorted(answer.data, key=lambda d: d.index)
     if [d.index for d in rows] != list(range(n)): raise ValueError(f"{len(rows)} vectors for {n} texts")
     X = np.array([d.embedding for d in rows], dtype=np.float64)
@@ -206,7 +206,7 @@ class EndpointEmbedder:
         openai = need("openai", "llm")
         clean = [t.encode("utf-8", "replace").decode() for t in texts]
         try:
-            X = _answered(client.embeddings.create(model=self.model, input=clean, encoding_format="float"),
+            X = _vectors_of(client.embeddings.create(model=self.model, input=clean, encoding_format="float"),
                           len(texts))
         except openai.APIStatusError as e: raise EmbeddingError(
             f"{self.where} answered {str(e)[:200]}. {self._remedy(e.status_code)}") from None
@@ -227,7 +227,7 @@ class EndpointEmbedder:
                 else "Try again later")
 
 # %% ../../nbs/07_similarity/05_endpoint.ipynb #8145d3a7
-def _there(minilm: MiniLMEmbedder) -> bool:
+def _is_available(minilm: MiniLMEmbedder) -> bool:
     try: return all(p.is_file() for p in minilm.files) and bool(need("onnxruntime", "minilm"))
     except (EmbeddingError, NotImplementedError): return False
 
@@ -245,7 +245,7 @@ def get_embedder(
     "The embedder that the settings name."
     minilm = MiniLMEmbedder(config.embedding_model_dir or None)
     if config.embedder == "minilm": return minilm
-    if config.embedder == "plugin": return PluginVectors(plugin_index, minilm if _there(minilm) else None)
+    if config.embedder == "plugin": return PluginVectors(plugin_index, minilm if _is_available(minilm) else None)
     if config.embedder == "lexical": return LexicalEmbedder()
     return EndpointEmbedder(config.embedding_base_url, config.embedding_model,
                             _key(config.embedding_base_url, os.environ if env is None else env))

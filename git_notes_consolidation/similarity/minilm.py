@@ -215,7 +215,7 @@ def _rows() -> np.ndarray:
 _THE = 1996  # Before it stand signs and single letters
 
 @lru_cache(maxsize=2**15)
-def _tells(run: str) -> bool:
+def _is_known_word(run: str) -> bool:
     "Is more than half of a word here in the vocabulary, and is it none like *what*?"
     known = word_pieces().vocabulary
     words = [w for w in plain_words(run) if w not in FUNCTION_WORDS and len(w) <= 100]
@@ -224,7 +224,7 @@ def _tells(run: str) -> bool:
 # %% ../../nbs/07_similarity/04_minilm.ipynb #f0c661e4
 def _sum(text: str) -> np.ndarray:
     "(256,) of whole numbers, made one long; zero where no word tells something."
-    if not any(map(_tells, text.split())): return np.zeros(256)
+    if not any(map(_is_known_word, text.split())): return np.zeros(256)
     v = np.asarray(_rows()[word_pieces()(text)]).sum(0, dtype=np.int64)
     return v / max(1.0, float(v @ v) ** 0.5)
 

@@ -12,7 +12,7 @@ from threadpoolctl import threadpool_limits
 from ..core.processes import parallel_map, process_count
 
 # %% auto #0
-__all__ = ['first_seen', 'reached', 'Candidates', 'SearchVectors', 'fused_older', 'shared_older']
+__all__ = ['first_seen', 'reachable', 'Candidates', 'SearchVectors', 'fused_older', 'shared_older']
 
 # %% ../../nbs/07_similarity/07_neighbours.ipynb #5ed579f2
 def _norms(X: np.ndarray) -> np.ndarray:
@@ -66,7 +66,7 @@ def _near_any(U: np.ndarray, rows: np.ndarray, level: float, block: int = 256) -
     return out
 
 
-def reached(
+def reachable(
     X: np.ndarray,  # (n, d) rows of length one
     start: Sequence[int] | np.ndarray,  # Row numbers
     distance: float,  # Cosine distance up to which two rows are neighbors

@@ -71,7 +71,7 @@ _WHY, _CAME = ("because", "rationale", "why", "context", "reasons?", "motivation
 _LABEL = re.compile(r"\W*[A-Za-z]+(?: [a-z]+)?\W{0,3}:\W{0,3}\s(?=\S)")
 
 # %% ../../nbs/11_summaries/07_extraction.ipynb #5a21ccb7
-def _behind(quote: Quote, name: str) -> Quote:
+def _after_label(quote: Quote, name: str) -> Quote:
     "What stands behind a label: in `Why: it is known`, that it is known."
     m = _LABEL.match(quote.text) if re.match(rf"(?i)\W*(?:{name})\W{{0,3}}:", quote.text) else None
     return replace(quote, start=quote.start + m.end(), text=quote.text[m.end():]) if m else quote
@@ -86,7 +86,7 @@ def _nearest(about: Quote, memory: Memory, names: Sequence[str], without: Collec
     for name in names:
         fits = [x for x in rest if (_REASON.search(x.quote.text) if name == "because"
                                     else stands_under(x, name))]
-        if fits: return _behind(min(fits, key=lambda x: abs(every.index(x) - at)).quote, name)
+        if fits: return _after_label(min(fits, key=lambda x: abs(every.index(x) - at)).quote, name)
     return None
 
 # %% ../../nbs/11_summaries/07_extraction.ipynb #5cb0c252
@@ -124,7 +124,7 @@ def decision(
     stated = next((x for x in lines(memory) if is_decision(x) and x.quote not in without), None)
     known = kept and head and not _PENDING.search(head.quote.text) and head.quote not in without
     if not known and not stated: return None
-    what = head.quote if known and head else _behind(stated.quote, "decision") if stated else None
+    what = head.quote if known and head else _after_label(stated.quote, "decision") if stated else None
     if what is None: return None
     why = reason(what, memory, without)
     came = outcome(what, memory, [*without, *([why] if why else [])])
@@ -153,7 +153,7 @@ class Outdated(NamedTuple):
     must: tuple[tuple[Memory, Quote], ...]  # Sentences that amend, and must be told
 
 
-def _known_as(memory: Memory) -> Quote | None:
+def _listing_quote(memory: Memory) -> Quote | None:
     "What a memory is listed as, when it is not told."
     every, head = lines(memory), headline(memory)
     return (head.quote if head
@@ -171,7 +171,7 @@ def find_outdated(
         str]()
     for m in members:
         whole, new = m.id in outdated, outdated.get(m.id) or amended.get(m.id)
-        if not new or not (line := _known_as(m)) or not (by := _known_as(new)): continue
+        if not new or not (line := _listing_quote(m)) or not (by := _listing_quote(new)): continue
         pairs = () if whole else overturned_sentences(m, new)
         told += [(m, a, new, b, "") for a, b in pairs] or [(m, line, new, by, "" if whole else "in part: ")]
         if not whole and new.id not in outdated:
@@ -219,14 +219,14 @@ class NothingToQuote(ValueError):
     and nothing is wrong."""
 
 # %% ../../nbs/11_summaries/07_extraction.ipynb #dc3e023e
-def _once(quotes: Iterable[Quote]) -> tuple[Quote, ...]:
+def _distinct_quotes(quotes: Iterable[Quote]) -> tuple[Quote, ...]:
     "Each text once, where it stands first."
     first: dict[str, Quote] = {}
     for q in quotes: first.setdefault(normalized(q.text), q)
     return tuple(first.values())
 
 # %% ../../nbs/11_summaries/07_extraction.ipynb #815bc197
-def _decided(current: Iterable[Memory], without: Collection[Quote]) -> list[tuple[Memory, Decided]]:
+def _recent_decisions(current: Iterable[Memory], without: Collection[Quote]) -> list[tuple[Memory, Decided]]:
     "Up to three decisions: those of `decisions` first, the newest first, each once."
     made = [(m, d) for m in current if (d := decision(m, without))]
     made.sort(key=lambda x: (x[0].namespace != "decisions", -x[0].timestamp.timestamp(), x[0].id))
@@ -258,7 +258,7 @@ def _select(current: Sequence[Memory], over: Outdated, common: np.ndarray, embed
     must = [c for c in [*found, *beyond] if any(c.quote == q for _, q in over.must)]
     title, source = choose_title(found, {h.quote for m in current if (h := headline(m))})
     text = choose(found, (), 3, words=100) or [max(found, key=lambda c: c.near)]
-    made = _decided(current, over.without)
+    made = _recent_decisions(current, over.without)
     known = {normalized(d.what.text) for _, d in made}
     first = [c for c in _distinct([source, *must]) if not any(same_statement(c.said, o.said) for o in text)
              and c.said not in known]
@@ -267,7 +267,7 @@ def _select(current: Sequence[Memory], over: Outdated, common: np.ndarray, embed
                      made)
 
 # %% ../../nbs/11_summaries/07_extraction.ipynb #b4daf8f5
-def _written(told: Selection, over: Outdated, blank: MemorySummary) -> MemorySummary:
+def _compose(told: Selection, over: Outdated, blank: MemorySummary) -> MemorySummary:
     "A summary's parts, each with its quotations."
     def put(q: Quote, when: datetime) -> str:
         return with_dates(q.text, when, _IN_PART if q.memory_id in over.marked else "")
@@ -275,7 +275,7 @@ def _written(told: Selection, over: Outdated, blank: MemorySummary) -> MemorySum
                                  with_dates(d.why.text, m.told_at) if d.why else "",
                                  with_dates(d.came.text, m.told_at) if d.came else None,
                                  d.confidence) for m, d in told.decisions)
-    now = _once([told.title, *(c.quote for c in (*told.text, *told.facts)),
+    now = _distinct_quotes([told.title, *(c.quote for c in (*told.text, *told.facts)),
                  *(q for _, d in told.decisions for q in (d.what, d.why, d.came) if q)])
     return replace(blank, title=one_line(told.title.text),
                    summary=" ".join(with_full_stop(put(c.quote, c.when)) for c in told.text),
@@ -310,7 +310,7 @@ def summarize_cluster(
                                part), embedder.embed([m.text for m in members]).astype(np.float64)
     told = {m.id for m in current}
     t = _select(current, over, rows[[m.id in told for m in members]].sum(0), embedder)
-    draft = _written(t, over, MemorySummary(
+    draft = _compose(t, over, MemorySummary(
         id=digest("sum", sorted(ids), *(sorted((i, m.id) for i, m in x.items()) for x in (gone, part)),
                   sorted({*earlier}.intersection(ids)), SUMMARIZER), namespace=dominant_namespace(current),
         created_at=created_at, temporal_range=(members[0].timestamp, members[-1].timestamp), summary="",

@@ -37,7 +37,7 @@ def drafted_summary(
                    insights=draft.insights, quotes=(), by="llm")
 
 # %% ../../nbs/11_summaries/10_generation.ipynb #51f99a43
-def trimmed(
+def trim_draft(
     summary: MemorySummary,  # With a draft's texts
     plain: MemorySummary,  # The quoted one
     findings: Sequence[Finding],
@@ -64,7 +64,7 @@ def trimmed(
 _BY_WORDS = frozenset({"strange", "scope", "unquoted", "spread"})
 
 
-def reread(
+def apply_second_reading(
     f: Finding,
     heard: Mapping[str, str],  # Sentence to what a second reading finds wrong with it; empty: nothing
 ) -> Finding:
@@ -95,8 +95,8 @@ def check(
         return verify(x, job.members, outdated=job.outdated, amended=job.amended, expected=plain,
                       quotes=quotes)
     v = verified(summary)
-    v = replace(v, findings=tuple(reread(f, heard) for f in v.findings))
-    less = trimmed(summary, plain, v.findings)
+    v = replace(v, findings=tuple(apply_second_reading(f, heard) for f in v.findings))
+    less = trim_draft(summary, plain, v.findings)
     fell = [f for f in v.wrong if not f.part.startswith("insights")]
     if not pieces(less.summary) or len(fell) > _FALL: return Checked(None, v.wrong)
     missing = verified(less).missing

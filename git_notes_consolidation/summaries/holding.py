@@ -95,19 +95,19 @@ class Statement(NamedTuple):
 _BACK = re.compile(r"(?i)\b(?:again|back|return\w*|revert\w*|restor\w*|after all|once more)\b")
 
 
-def _last_word(i: str, outdated: Mapping[str, Memory]) -> list[str]:
+def _successors(i: str, outdated: Mapping[str, Memory]) -> list[str]:
     "What replaced a memory, one after the other."
     out: list[str] = []
     while i in outdated and outdated[i].id not in out: out.append(i := outdated[i].id)
     return out
 
 
-def revived(
+def find_revived(
     outdated: Mapping[str, Memory],  # Id of a memory that was replaced, and what replaced it
     every: Mapping[str, Memory],  # By id
 ) -> dict[str, str]:  # Id of a memory that holds again, and of the one that says so
     "The memories that the newest word goes back to."
-    chains = {i: _last_word(i, outdated) for i in outdated}
+    chains = {i: _successors(i, outdated) for i in outdated}
     def told(i: str) -> set[str]:
         return {*content_keys(every[i].text), *(f.value for f in find_facts(every[i].text))}
     ends: dict[str, list[str]] = {}
@@ -145,7 +145,7 @@ def _amended_away(s: Statement, new: Memory) -> set[Fact]:
     return out
 
 
-def _denied(p: Piece, everywhere: bool) -> set[Fact]:
+def _denied_values(p: Piece, everywhere: bool) -> set[Fact]:
     "The values behind \"instead of\" and its like, or in any clause that denies."
     return {f for f in p.stated if _GONE.search(p.text[max(p.start, f.start - 24):f.start])
             or everywhere and any(c.denies and c.start <= f.start < c.end for c in clauses(p))}
@@ -158,19 +158,19 @@ def statements(
 ) -> Iterator[Statement]:
     "Every sentence of the sources, and what of it holds."
     every = {m.id: m for m in (*members, *outdated.values(), *amended.values())}
-    back = revived(outdated, every)
+    back = find_revived(outdated, every)
     fields: tuple[Literal["summary", "content"], ...] = ("summary", "content")
     for s in (Statement(m, field, p) for m in sorted(every.values(), key=lambda m: (m.timestamp, m.id))
               for field in fields for p in pieces(getattr(m, field))):
         m = s.memory
         if m.id in outdated and m.id not in back: yield s._replace(over=True); continue
-        gone = _denied(s.piece, False)
+        gone = _denied_values(s.piece, False)
         for new in ([every[back[m.id]]] if m.id in back else []) + (
                 [amended[m.id]] if m.id in amended and amended[m.id].id not in outdated else []):
             gone |= _amended_away(s, new)
         was = [f for x in (outdated, amended) for i, n in x.items() if n.id == m.id and i in every
                for f in find_facts(every[i].text)]
-        no = [f for t in (m.summary, m.content) if was for p in pieces(t) for f in _denied(p, True)]
+        no = [f for t in (m.summary, m.content) if was for p in pieces(t) for f in _denied_values(p, True)]
         gone |= {f for f in s.values() if any(same_value(f, g) for g in no)
                  and any(same_value(f, g) for g in was)}
         yield s._replace(gone=frozenset(gone))

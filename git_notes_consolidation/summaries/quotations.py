@@ -277,7 +277,7 @@ def as_title(
                  for p in fit), None)
 
 # %% ../../nbs/11_summaries/05_quotations.ipynb #6d96da83
-def _ten(quote: Quote) -> Quote:
+def _first_ten_words(quote: Quote) -> Quote:
     "Ten words, the last of them one with content."
     found = [*re.finditer(r"\S+", quote.text)][:10]
     while len(found) > 1 and found[-1].group().lower() in STOP_WORDS: found.pop()
@@ -300,4 +300,4 @@ def choose_title(
              and readability(q.text) > 0.5] or cut)
     if good: return min(good, key=lambda x: (len(x[0].text.split()), -x[1].near))
     first = max(found, key=lambda c: c.near)
-    return _ten(first.quote), first
+    return _first_ten_words(first.quote), first

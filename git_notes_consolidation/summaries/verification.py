@@ -117,7 +117,7 @@ class Sources:
         return max(shares, key=lambda x: x[0], default=(0.0, None))
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #d5586e18
-def _strange(p: Piece, given: Sources) -> Iterator[Fault]:
+def _strange_words(p: Piece, given: Sources) -> Iterator[Fault]:
     new = [(t, -1 if t.fact or given.tells(t.key) else 1) for t in p.tokens
            if t.fact or t.key not in _COMMON]
     worst, run = max(sum(x for t, x in new if c.start <= t.start < c.end) for c in clauses(p)), 0
@@ -238,7 +238,7 @@ def _names(text: str) -> Iterator[tuple[str, bool]]:
             yield m[0], not before or before[-1] in ".:!?|*#>\n-–—(\"“" and not _TITLED.search(before)
 
 
-def _strangers(p: Piece, given: Sources) -> Iterator[Fault]:
+def _unknown_names(p: Piece, given: Sources) -> Iterator[Fault]:
     "Names that no source has."
     headline = len(re.findall(r"\b[A-Z]\w*", p.raw)) > 0.6 * len(words(p.raw))
     for name, opens in _names(p.raw):
@@ -252,7 +252,7 @@ def _strangers(p: Piece, given: Sources) -> Iterator[Fault]:
         if rivals or not opens and not headline: yield Fault("name", name, rivals[0] if rivals else "")
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #ba831675
-def _misplaced(p: Piece, given: Sources) -> Iterator[Fault]:
+def _misplaced_names(p: Piece, given: Sources) -> Iterator[Fault]:
     "Names that stand where the sources have another."
     there = [(s, {x for x, opens in _names(s.said)} & given.names) for s in given.holds]
     for c in clauses(p):
@@ -272,7 +272,7 @@ _NO_SUBJECT = _COMMON | _CUES
 _NOT = re.compile(r"\b(?:not|never|no|does|do|did|cannot|can|without) ?\b")
 
 
-def _turned(p: Piece, given: Sources) -> Iterator[Fault]:
+def _contradicted(p: Piece, given: Sources) -> Iterator[Fault]:
     "Clauses that the sources tell with the other sign, and not with this one."
     mine, v, bare = clauses(p), given.known, _NOT.sub("", p.said)
     over = frozenset[str]().union(*(s.piece.keys for s in given.all if s.over or s.gone))
@@ -332,7 +332,7 @@ def judge(p: Piece, given: Sources) -> tuple[Fault, ...]:
     if quoted(p, given): return ()
     dated = any(measure(f) in ("day", "month") for f in p.stated)
     when = "" if dated else relative_date(p.raw)
-    checks = (_strange, _values, _strangers, _misplaced, _turned, _widened, _outdated)
+    checks = (_strange_words, _values, _unknown_names, _misplaced_names, _contradicted, _widened, _outdated)
     undated = [Fault("undated", when)] if when else []
     return (*undated, *(f for check in checks for f in check(p, given)))
 

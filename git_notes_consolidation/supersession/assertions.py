@@ -14,7 +14,7 @@ from ..text.names import references
 from ..text.topics import OPEN
 from ..text.words import LIGHT_VERBS, negates, stem, STOP_WORDS, words_of
 from git_notes_consolidation.supersession.claims import (
-    Claim, Token, _BE, _FAVOUR, _ITSELF, _Match, _NOUNS, _PARTLY, _PARTS, _after, _before, _clause, claims,
+    Claim, Token, _BE, _FAVOUR, _ITSELF, _Match, _NOUNS, _PARTLY, _PARTS, _object_match, _subject_match, _clause, claims,
     identity, refers_to)
 
 # %% auto #0
@@ -34,7 +34,7 @@ def _foreign(toks: Sequence[Token], older: Memory, newer: Memory) -> set[Token]:
             and not refers_to(t, identity(older))}
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #4cf86c1c
-def _it(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
+def _it_means_newer(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     "Does an `it` that opens a sentence mean the memory, as far as the sentence before shows?"
     said = text[max(0, c.sentence.start - 300):c.sentence.start].rstrip(" \n.")
     said = said[said.rfind(". ") + 1:].lstrip()
@@ -58,7 +58,7 @@ def _speaks(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     if not near: return not others or c.subject[0].text in _SELF | {"in"}
     words = [t.text for t in near if not t.text.endswith("ly") and t.text not in _LEAD]
     if near[-1].text in ("that", "which", "who"): return False
-    if near[0].text == "it" and c.lo == 0: return _it(text, c, older, newer)
+    if near[0].text == "it" and c.lo == 0: return _it_means_newer(text, c, older, newer)
     if near[0].text in _SELF or words[:2] in (["the", "new"], ["the", "present"]): return True
     if words[-1:] and words[-1] in _ITSELF or "this" in words[-2:] or any(refers_to(t, own) for t in near):
         return True
@@ -86,7 +86,7 @@ def _agent(c: Claim, newer: Memory) -> bool:
     return not be & {"being", "be"}
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #0dff847c
-def _given_to_another(c: Claim, m: _Match, newer: Memory) -> bool:
+def _names_other_successor(c: Claim, m: _Match, newer: Memory) -> bool:
     "Does the clause go on to name another successor: `replaced ADR-007 with ADR-009`?"
     behind = c.tokens[m.last + 1:m.last + 6]
     by = next((j for j, t in enumerate(behind[:3]) if t.text in ("by", "with") or t.text in _FAVOUR), None)
@@ -116,7 +116,7 @@ def _renewed(c: Claim) -> int:
     return c.lo
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #7e0eee9c
-def _hedged(c: Claim, spare: range = range(0)) -> str:
+def _hedge_before(c: Claim, spare: range = range(0)) -> str:
     "The word before the verb that makes its claim no fact; words within `spare` belong to a title."
     toks, verb, renewed = c.tokens, max(c.predicate, 0), _renewed(c)
     for j in range(c.lo, c.at):
@@ -133,7 +133,7 @@ def _hedged(c: Claim, spare: range = range(0)) -> str:
     return ""
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #a4d7941e
-def _framed(text: str, c: Claim, summary: str = "") -> str:
+def _open_frame(text: str, c: Claim, summary: str = "") -> str:
     "The question, heading or label that leaves its claim open."
     if text[max(c.sentence.start, c.sentence.end - 12):c.sentence.end].rstrip("\"'”’)]*_` ").endswith("?"):
         return "a question"
@@ -153,7 +153,7 @@ _ELSEWHERE = word_set(
 _CUTS = word_set("and which that who whose where because since by as to so for")
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #c5847a70
-def _taken_back(toks: Sequence[Token]) -> str:
+def _retraction(toks: Sequence[Token]) -> str:
     "The word behind an object that takes its claim back."
     reach, last = 5, next((t.text for t in reversed(toks) if t.kind != "mark"), "")
     for k, t in enumerate(toks):
@@ -176,7 +176,7 @@ def _trailing(c: Claim, m: _Match) -> tuple[str, bool]:
     words = [t.text for t in toks[:stop]]
     narrow = ({"only", "except", "partially", "partly"}.intersection(words) or words[:1]
               and words[0] in _PARTS or ("in", "part") in zip(words, words[1:]))
-    return _taken_back(toks[:stop]), bool(narrow)
+    return _retraction(toks[:stop]), bool(narrow)
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #5dac5fe4
 ABSTAINS = 0.2  # Confidence of a `coexist` that only means: nothing was found
@@ -186,7 +186,7 @@ def abstain(reason: str) -> Judgment:
     return Judgment("coexist", None, ABSTAINS, None, reason)
 
 
-def _turned(c: Claim, older: Memory, newer: Memory) -> bool:
+def _is_reversed(c: Claim, older: Memory, newer: Memory) -> bool:
     "Does it say that this memory is superseded by the older one?"
     if c.form not in ("passive", "reverse") or not any(refers_to(t, identity(older)) for t in c.behind[1:5]):
         return False
@@ -194,7 +194,7 @@ def _turned(c: Claim, older: Memory, newer: Memory) -> bool:
     return itself and c.behind[0].text in ("by", "with", "in", "through")
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #c0316095
-def _not_its_own(text: str, c: Claim, m: _Match, older: Memory, newer: Memory) -> str:
+def _foreign_claim_reason(text: str, c: Claim, m: _Match, older: Memory, newer: Memory) -> str:
     "Why the claim is not one of this memory about the older one."
     behind = c.tokens[m.last + 1:m.last + 2]
     if c.verb in _PARTLY and (c.form == "passive" or c.tokens[c.at].text == "updated"): return "an edit of it"
@@ -208,7 +208,7 @@ def _not_its_own(text: str, c: Claim, m: _Match, older: Memory, newer: Memory) -
     if c.form == "phrase" and not m.certain and (not decided or titled): return "a comparison"
     speaks = (_agent(c, newer) if c.form == "passive" else c.form == "relative"
               or _speaks(text, c, older, newer))
-    return "" if speaks and not _given_to_another(c, m, newer) else "said of a third thing"
+    return "" if speaks and not _names_other_successor(c, m, newer) else "said of a third thing"
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #5bd370af
 def _span(text: str, c: Claim, m: _Match) -> str:
@@ -220,14 +220,14 @@ def _span(text: str, c: Claim, m: _Match) -> str:
 # %% ../../nbs/10_supersession/03_assertions.ipynb #e39fee1e
 def _read(text: str, c: Claim, older: Memory, newer: Memory) -> Judgment | None:
     "What one claim says about the older memory; none when it does not name it."
-    if _turned(c, older, newer): return abstain("wrong direction: it says that the older one replaces it")
-    m = (None if c.form == "reverse" else _before(c, older) if c.form in ("passive", "relative")
-         else _after(c, older, newer))
+    if _is_reversed(c, older, newer): return abstain("wrong direction: it says that the older one replaces it")
+    m = (None if c.form == "reverse" else _subject_match(c, older) if c.form in ("passive", "relative")
+         else _object_match(c, older, newer))
     if m is None: return None
     late, narrow = _trailing(c, m)
-    doubt = (_framed(text, c, newer.summary if text is newer.content else "")
-             or _hedged(c, range(m.first, m.last + 1)))
-    if (doubt := doubt or late or _not_its_own(text, c, m, older, newer)): return abstain(doubt)
+    doubt = (_open_frame(text, c, newer.summary if text is newer.content else "")
+             or _hedge_before(c, range(m.first, m.last + 1)))
+    if (doubt := doubt or late or _foreign_claim_reason(text, c, m, older, newer)): return abstain(doubt)
     near = [t.text for t in c.tokens[max(c.lo, c.predicate - 4):max(c.at, 0)]]
     partial = (narrow or m.part or c.verb in _PARTLY or {"partially", "partly", "only"}.intersection(near)
                or ["in", "part"] in (near[:2], near[-2:]))

@@ -258,7 +258,7 @@ _CLOSERS = (STOP_WORDS | _NOUNS | _PARTS | _GONE
                 "today altogether outright again instead no except only too effective starting anymore"))
 
 # %% ../../nbs/10_supersession/01_claims.ipynb #4451c593
-def _closed(toks: Sequence[Token], j: int, known: _Identity, body: str | None = None) -> bool:
+def _object_may_end(toks: Sequence[Token], j: int, known: _Identity, body: str | None = None) -> bool:
     "May the object end before this token? With a body, it must also speak of the scope that follows."
     if j >= len(toks): return True
     t, following = toks[j], toks[j + 1:j + 6]
@@ -282,7 +282,7 @@ _INTRO = _NOUNS | word_set(
 _ABOUT = LIGHT_VERBS | word_set("to on about for that we")  # Behind a noun: "the decision to use …"
 
 # %% ../../nbs/10_supersession/01_claims.ipynb #125b54f0
-def _pass(toks: Sequence[Token], j: int, part: bool) -> tuple[int, bool]:
+def _skip_filler(toks: Sequence[Token], j: int, part: bool) -> tuple[int, bool]:
     """Past what may stand between a verb and its object, and whether it speaks of a part; -1 where the object
     is something else."""
     t = toks[j]
@@ -311,7 +311,7 @@ class _Match(NamedTuple):
     part: bool  # "section 4 of …"
 
 
-def _after(c: Claim, older: Memory, newer: Memory) -> _Match | None:
+def _object_match(c: Claim, older: Memory, newer: Memory) -> _Match | None:
     "The older memory as the object of an active verb."
     toks, known, j, part = c.tokens[:c.at + 121], identity(older), c.at + 1, False
     field = c.at < 0 or c.behind != () and c.behind[0].text in (":", "|")
@@ -320,25 +320,25 @@ def _after(c: Claim, older: Memory, newer: Memory) -> _Match | None:
         number = (t.text.isdecimal() and len(t.text) <= 6
                   and (field or t.text[0] == "0" or j > 0 and toks[j - 1].text == "#"))
         if refers_to(t, known) or number and f"{identity(newer).kind} {int(t.text)}" in known.names:
-            return _Match(j, j, True, part) if _closed(toks, j + 1, known) else None
+            return _Match(j, j, True, part) if _object_may_end(toks, j + 1, known) else None
         if t.kind == "word" and stem(t.text) in known.title:
             last, whole = _title_run(toks, j, known)
-            if whole and _closed(toks, last + 1, known, older.content): return _Match(j, last, False, part)
+            if whole and _object_may_end(toks, last + 1, known, older.content): return _Match(j, last, False, part)
             j = last + 1
-        else: j, part = (j + 1, part) if number else _pass(toks, j, part)
+        else: j, part = (j + 1, part) if number else _skip_filler(toks, j, part)
     return None
 
 # %% ../../nbs/10_supersession/01_claims.ipynb #5989c56c
 _WITHIN = word_set("of in from for with to under by")
 
 
-def _inside(lead: Sequence[str]) -> bool:
+def _is_mere_place(lead: Sequence[str]) -> bool:
     "Do the words in front of a name make it a mere place (`the clients of ADR-007`)?"
     if not lead or lead[-1] not in _WITHIN: return False
     return not (len(lead) > 2 and lead[-2] in _NOUNS and lead[-3] in ("the", "our", "this"))
 
 # %% ../../nbs/10_supersession/01_claims.ipynb #ff5087a6
-def _before(c: Claim, older: Memory) -> _Match | None:
+def _subject_match(c: Claim, older: Memory) -> _Match | None:
     "The older memory as the subject of a passive."
     toks, known, first, aside = c.tokens, identity(older), c.predicate, False
     allowed = _INTRO | known.words | LIGHT_VERBS | (STOP_WORDS - _TURNS)
@@ -347,7 +347,7 @@ def _before(c: Claim, older: Memory) -> _Match | None:
         if t.text in ")(": aside = t.text == ")"
         elif refers_to(t, known):
             part = bool(_PARTS.intersection(lead)) and lead[-1] in ("of", "in", "from")
-            return _Match(j, j, True, part) if part or not _inside(lead) else None
+            return _Match(j, j, True, part) if part or not _is_mere_place(lead) else None
         elif t.kind == "word" and stem(t.text) in known.title: first = j
         elif (not aside and (t.kind == "mark" and t.text not in ",&[]" or t.kind == "word"
                              and t.text not in allowed)):

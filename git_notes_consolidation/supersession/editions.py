@@ -220,7 +220,7 @@ def _side_by_side(older: Memory, newer: Memory) -> bool:
     return all(any(_FILE.search(t) for t in m.tags) for m in (older, newer))
 
 
-def _apart(older: Memory, newer: Memory) -> bool:
+def _differ_in_places(older: Memory, newer: Memory) -> bool:
     "Do two bodies of one sentence differ in more than one place? They may be about two things."
     one, other = older.content.strip(), newer.content.strip()
     if any(len(own_sentences(m)) > 2 for m in (older, newer)) or CHANGE.search(other): return False
@@ -240,6 +240,6 @@ def same_title(
         or _SERIES.search(newer.summary) or other_subject(older, newer) or not _firm(newer)):
         return None
     if (lexical(older.text, newer.text) if similarity is None else similarity) < least: return None
-    sure = 0.7 if _side_by_side(older, newer) or _apart(older, newer) else 0.9
+    sure = 0.7 if _side_by_side(older, newer) or _differ_in_places(older, newer) else 0.9
     return Judgment("supersede", "full", sure, "T", "the same title again, with another text",
                     newer.summary.strip())

@@ -12,9 +12,9 @@ from ..core.memory import as_memory, Memory, repeat_key
 from ..core.models import Judgment
 from .assertions import abstain, explicit
 from .editions import refilled, repeated, same_title
-from .parts import is_open, left, solved, values
+from .parts import is_open, leaves_behind, resolution_of, values
 from .questions import (
-    _again, _of_one_sitting, changes, later_word, likely, PROPOSED, stands_apart)
+    _repeats_content, _of_one_sitting, changes, later_word, likely, PROPOSED, stands_apart)
 from ..text.factuality import (
     is_fragment, leaves_standing, not_in_force, stance, undecided)
 from ..text.scopes import continues, other_scope
@@ -52,7 +52,7 @@ def plain_features(
 def read_features(a: Memory, b: Memory) -> tuple[float, ...]:  # In the order of `WEIGHTS`
     "What is weighed where the words leave it open: what both titles say."
     was, now = ({kind for kind, _ in values(m.summary)} for m in (a, b))
-    return (changes(a, b), left(a, b), _of_one_sitting(a, b), _again(a, b),
+    return (changes(a, b), leaves_behind(a, b), _of_one_sitting(a, b), _repeats_content(a, b),
             bool(was and now and not was & now))
 
 
@@ -121,7 +121,7 @@ def successors(
 JUDGE = "offline-10"  # Changes whenever the same pair may be judged otherwise
 
 # %% ../../nbs/10_supersession/10_judge.ipynb #c85da563
-def _outright(
+def _explicit_claim(
     older: Memory,
     newer: Memory,
 ) -> tuple[Judgment | None, str]:  # What it claims, or that it contradicts itself; and the first veto
@@ -136,7 +136,7 @@ def _outright(
     return best, doubts[0].reason if doubts else ""
 
 
-def _unquoted(older: Memory, newer: Memory) -> Memory:
+def _without_quoted_title(older: Memory, newer: Memory) -> Memory:
     "The newer memory without the older one's title, where it quotes that."
     title = older.summary.strip()
     if not title or title not in newer.text: return newer
@@ -177,17 +177,17 @@ def weigh(
         return Judgment("duplicate", None, 1.0, "X", "the same summary and body")
     if (same := repeated(older, newer)): return same
     if (status := not_in_force(newer)): return abstain(status)
-    said, doubt = _outright(older, newer)
+    said, doubt = _explicit_claim(older, newer)
     if said and (said.confidence >= 0.9 or stance(newer.summary) not in ("adds", "removes")):
         if PROPOSED.search(newer.summary): return abstain("it is proposed, or was rejected")
         return (said if said.confidence >= 0.9 or said.kind == "partial"
-                or not (why := undecided(_unquoted(older, newer))) else abstain(why))
+                or not (why := undecided(_without_quoted_title(older, newer))) else abstain(why))
     if (only := other_scope(older, newer)): return abstain(only)
     if is_fragment(older) or is_fragment(newer):
         return abstain(doubt or NO_CLAIM)  # A piece of something has no subject
     sure = ([] if continues(older, newer) else
             [same_title(older, newer, similarity, least), refilled(older, newer),
-             None if undecided(newer) else solved(older, newer)])
+             None if undecided(newer) else resolution_of(older, newer)])
     found = next(filter(None, sure), None)
     if found and not leaves_standing(older, newer): return found
     return _guess(older, newer, chance) or abstain(doubt or NO_CLAIM)
@@ -213,7 +213,7 @@ def unsure(
     return judgment.relation != "coexist" and WORTH_ASKING <= judgment.confidence < SURE
 
 
-_TREASURED = frozenset({"decisions", "learnings", "patterns"})
+_CONFIRMED_NAMESPACES = frozenset({"decisions", "learnings", "patterns"})
 
 
 def to_confirm(
@@ -222,7 +222,7 @@ def to_confirm(
 ) -> bool:
     "Would it hide a decision, a learning or a pattern that nobody names? A model is asked first."
     return (judgment.relation == "supersede" and judgment.confidence >= SURE and judgment.code in ("T", "V")
-            and judgment.kind == "full" and older.namespace in _TREASURED)
+            and judgment.kind == "full" and older.namespace in _CONFIRMED_NAMESPACES)
 
 
 def denies(

@@ -16,7 +16,7 @@ from ..text.topics import (
 from ..text.facts import Fact, find_facts
 
 # %% auto #0
-__all__ = ['solved', 'values', 'told', 'left']
+__all__ = ['resolution_of', 'values', 'stated_values', 'leaves_behind']
 
 # %% ../../nbs/10_supersession/07_parts.ipynb #354aa7d1
 _RELIEF = re.compile(r"(?i)\b" + any_of(
@@ -38,7 +38,7 @@ def _relief(memory: Memory) -> OwnSentence | None:
                  and not _DOUBT.search(s.line[:m.start()])), None)
 
 # %% ../../nbs/10_supersession/07_parts.ipynb #58609231
-def closed(
+def says_resolved(
     memory: Memory,
 ) -> bool:
     "Does it say what was in the way, and only its status that it is over?"
@@ -60,7 +60,7 @@ def _names_it(older: Memory, newer: Memory) -> bool:
 _LOOKS_BACK = frozenset({"reviews", "retrospective", "research", "elicitation"})
 
 
-def solved(
+def resolution_of(
     older: Memory,
     newer: Memory,
 ) -> Judgment | None:
@@ -89,7 +89,7 @@ def values(
     return tuple((kind(f), f.value) for f in found if f.start not in named)
 
 
-def told(
+def stated_values(
     memory: Memory,  # Of a longer text the beginning
 ) -> frozenset[str]:
     "Every value that a memory states, whatever its kind."
@@ -108,8 +108,8 @@ def _stated(memory: Memory) -> tuple[Value, ...]:
 
 def _one_of_several(older: Memory, newer: Memory) -> bool:
     if not (values(older.summary) or values(newer.summary) or CORRECTS.search(newer.summary)): return False
-    gone = [k for k, v in _stated(older) if v not in told(newer)]
-    put = [k for k, v in _stated(newer) if v not in told(older) and k in gone]
+    gone = [k for k, v in _stated(older) if v not in stated_values(newer)]
+    put = [k for k, v in _stated(newer) if v not in stated_values(older) and k in gone]
     return bool(put) and len(gone) > len(put)
 
 # %% ../../nbs/10_supersession/07_parts.ipynb #3286fbdf
@@ -128,7 +128,7 @@ def _left_behind(newer: Memory) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(x) for x in found if any(len(w) > 3 for w in x))
 
 
-def left(
+def leaves_behind(
     older: Memory,
     newer: Memory,
 ) -> bool:

@@ -7,6 +7,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
         "iso_week DAY CYCLES DAYS_OF MONTHS_OF",
     "tense": "cue",
     "lexicon": "Tokens tells_time",
-    "names": "is_named is_habit licensed",
+    "names": "is_named is_habit keep_dates_only",
     "grammar": "Reading Rules Scene",
 })

@@ -11,7 +11,7 @@ import re
 from .calendar import BLANK
 
 # %% auto #0
-__all__ = ['is_named', 'is_habit', 'licensed']
+__all__ = ['is_named', 'is_habit', 'keep_dates_only']
 
 # %% ../../nbs/05_temporal/05_names.ipynb #ddab42bf
 _HYPOTHETICAL = frozenset("""
@@ -121,7 +121,7 @@ def is_often(w: Word) -> bool:
     return not _OFTEN.isdisjoint(w.t.low[near.start:near.stop])
 
 
-def _untold(w: Word) -> bool:
+def _tells_no_past(w: Word) -> bool:
     "Is nothing told that was?"
     return not any(cue(w.t.low, j) < 0 for j in around(w.t, w.start, 9, 12))
 
@@ -177,7 +177,7 @@ def is_habit(
         return True
     if w.left in "lxtp" or w.before == "since" or w.in_heading: return False
     often = is_often(w) and w.before not in ("by", "until", "till", "from")
-    if (w.left == "a" or often) and _untold(w): return True
+    if (w.left == "a" or often) and _tells_no_past(w): return True
     return w.timeless and (_of_all_weeks(w) or is_attribute(w))
 
 # %% ../../nbs/05_temporal/05_names.ipynb #2af4277b
@@ -269,7 +269,7 @@ def _label(w: Word) -> bool:
 _LICENCES = {"W": _weekday, "M": _month, "S": _season, "Q": _quarter, "d": _day, "T": _day}
 
 
-def licensed(
+def keep_dates_only(
     t: Tokens,
 ) -> Tokens:
     "The tokens, those without a licence turned to mere words, habits to a set."

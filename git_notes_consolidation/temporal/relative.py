@@ -33,7 +33,7 @@ def _part_of_day(p: Phrase) -> Reading: return dated(part(p.day - (p["x"] == "l"
 _COUNT = rf"(?P<q>q@?)?{NUMBER}-?(?P<u>[UV])(?:&?(?P<n2>[nm])(?P<u2>[UV]))?"
 
 
-def _away(p: Phrase, side: int) -> Reading | None:
+def _units_away(p: Phrase, side: int) -> Reading | None:
     (grain, times), n, now = p.value("u"), amount_of(p), p.c.now
     if n is None: return few(now, side, grain)
     if not n: return unresolved("PAST_REF" if side < 0 else "FUTURE_REF", UNKNOWN)
@@ -47,7 +47,7 @@ def _away(p: Phrase, side: int) -> Reading | None:
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #b799340b
 @_rule(_COUNT + "g")
-def _units_ago(p: Phrase) -> Reading | None: return _away(p, -1)
+def _units_ago(p: Phrase) -> Reading | None: return _units_away(p, -1)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #d48d3633
 _HALF = {"minute": (30, "second"), "hour": (1800, "second"), "day": (12, "hour"), "week": (3, "day"),
@@ -72,12 +72,12 @@ def _in_units(p: Phrase) -> Reading | None:
     # What is told behind a comma is another story
     said = tense(p.t.low[a:p.end + near.index(",")], p.start - a, p.end - a)
     if said < 0 or grain in SECONDS and said < 1 and not alone: return None
-    return _away(p, 1)
+    return _units_away(p, 1)
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #6656796f
 @_rule(_COUNT + "(?:H|RN)")
 def _units_hence(p: Phrase) -> Reading | None:
-    return _away(p, 1) if p.low(p.end - 1) in ("hence", "now") else None
+    return _units_away(p, 1) if p.low(p.end - 1) in ("hence", "now") else None
 
 # %% ../../nbs/05_temporal/11_relative.ipynb #7135e9c0
 @_rule("(?P<n>[nm]|a?cO?)(?P<u>[wWFEP])(?:g|(?P<f>H|RN))")

@@ -20,7 +20,7 @@ from .relative import RELATIVE, UNDATED
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from ..core.models import TemporalReference
-from .names import licensed
+from .names import keep_dates_only
 
 # %% auto #0
 __all__ = ['RULES', 'TEMPORAL_PATTERNS', 'marked', 'counted', 'find_references', 'detect_temporal_references',
@@ -236,36 +236,36 @@ _TO = frozenset("to - – through thru until till".split())
 _AND = frozenset("and or , / &".split())
 
 
-def _goes_on(c: Scene, a: int, signs: Sequence[str]) -> bool:
+def _is_range(c: Scene, a: int, signs: Sequence[str]) -> bool:
     "Is it a range, or a list of what lies ahead?"
     if [*signs] == ["to"] and not _MOVED.isdisjoint(c.t.low[max(0, a - 9):a]): return False
     listed = not _AND.isdisjoint(signs) and ((c.found[a].start or 0) > c.now or c.t.low[a - 1] == "between")
     return listed or not _TO.isdisjoint(signs)
 
 
-def _beside(r: Reading, other: Reading, side: str) -> Reading:
+def _nearest_of_name(r: Reading, other: Reading, side: str) -> Reading:
     "The one of that name that is closest to the other."
     grain, k = r.named or ("", 0)
     i = nearest(index(_first(other), grain), k, grain, side)
     return dated(period(i, grain), other.confidence, named=r.named)._replace(rule=r.rule)
 
 
-def _follow(c: Scene, ends: dict[int, int]) -> None:
+def _align_ranges(c: Scene, ends: dict[int, int]) -> None:
     "Monday to Friday, May and June, May to July 2024: the members of a range or a list, in place."
     for a, b in pairwise(sorted(c.found)):
         first, r, signs = c.found[a], c.found[b], c.t.low[ends[a]:b]
         x, y = c.t.letters[a:ends[a]], c.t.letters[b:ends[b]]
         if first.grain != r.grain or not signs or not _TO | _AND >= {*signs}: continue
-        if x == "M" and y[-1] == "y": c.found[a] = _beside(first, r, "last")
-        if y in ("W", "M") and y == x[-1] and _goes_on(c, a, signs): c.found[b] = _beside(r, first, "next")
+        if x == "M" and y[-1] == "y": c.found[a] = _nearest_of_name(first, r, "last")
+        if y in ("W", "M") and y == x[-1] and _is_range(c, a, signs): c.found[b] = _nearest_of_name(r, first, "next")
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #2b20ac60
 _ANY_JOIN = anywhere(JOINS)
 
 
-def _joined(c: Scene, ends: dict[int, int]) -> None:
+def _join_phrases(c: Scene, ends: dict[int, int]) -> None:
     "Joins the phrases, in place, as long as any production fits."
-    _follow(c, ends)
+    _align_ranges(c, ends)
     text, at = marked(c, ends), 0
     while m := _ANY_JOIN.search(text, at):
         first = m.start()
@@ -308,10 +308,10 @@ def _references(text: str, recorded: datetime, outlook: int) -> tuple[TemporalRe
     "Those that are in English."
     if not tells_time(text): return ()
     now = recorded.toordinal() * DAY + recorded.hour * 3600 + recorded.minute * 60 + recorded.second
-    c = Scene(licensed(tokens(masked(text))), now, outlook)
+    c = Scene(keep_dates_only(tokens(masked(text))), now, outlook)
     ends: dict[int, int] = {}
     for a, b, r in phrases(c, RULES, ANYWHERE): c.found[a], ends[a] = r, b
-    _joined(c, ends)
+    _join_phrases(c, ends)
     return tuple(_reference(text, (c.t.spans[a][0], c.t.spans[ends[a] - 1][1]), c.found[a], recorded)
                  for a in sorted(c.found))
 

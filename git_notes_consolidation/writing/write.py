@@ -20,7 +20,7 @@ from ..similarity.endpoint import get_embedder
 from ..store.git import open_repo
 from ..llm.client import ask_all, Client
 from ..llm.batch import Model
-from ..llm.redact import stays
+from ..llm.redact import secret_warning
 from ..consolidation.stores import client_for
 from .decide import (
     consider, Considered, decide, Decision, nearest, threshold_for, with_copies)
@@ -87,7 +87,7 @@ def _draft_fact(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequ
         raise BadFact(
             "the two together are too long, or one says all that the other does; nothing was written")
     since = _warnings(held, new, d) if told else []
-    return made._replace(warnings=(*made.warnings, *since, *stays(new.text)))
+    return made._replace(warnings=(*made.warnings, *since, *secret_warning(new.text)))
 
 # %% ../../nbs/16_writing/05_write.ipynb #f096d2b5
 def remember(
@@ -156,7 +156,7 @@ def forget(self: _Writer, name: str, reason: str = "", session: str = "") -> Wri
                             if m.id in {*x.source_memory_ids, *(q.memory_id for q in x.quotes)}))
         said = {"reasoning": reason or "asked to forget it"}
         return Draft("DELETE", m.id, fields=((m.id, "status", "tombstone"),), retired=ends, said=said,
-                     warnings=(*stays(m.text), *_what_stays(held, m)))
+                     warnings=(*secret_warning(m.text), *_what_stays(held, m)))
     return self.commit(draft, session)
 
 # %% ../../nbs/16_writing/05_write.ipynb #0adbaa70

@@ -17,7 +17,7 @@ from git_notes_consolidation.similarity import clusters as similarity_clusters, 
 from git_notes_consolidation.store import accesses as store_accesses, cache as index, writer as store_writer
 from git_notes_consolidation.writing import review as rv
 from git_notes_consolidation.similarity.clusters import KnownClusters, near_clusters
-from git_notes_consolidation.similarity.neighbours import reached
+from git_notes_consolidation.similarity.neighbours import reachable
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.store.accesses import note_accesses
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
@@ -158,7 +158,7 @@ def test_with_the_clusters_of_the_last_run(home, tmp_path, monkeypatch):
     def kept(X, distance, before, at): known.append(before and len(before.names)); return near_clusters(X, distance, before, at)
     monkeypatch.setattr(phases, "_MANY", 1)
     replace_everywhere(monkeypatch, similarity_clusters, "near_clusters", kept)
-    replace_everywhere(monkeypatch, neighbours, "reached", partial(reached, most=1))  # A component that is too large, as in a large repository
+    replace_everywhere(monkeypatch, neighbours, "reached", partial(reachable, most=1))  # A component that is too large, as in a large repository
     memories = sorted(sample_memories(), key=lambda m: (m.timestamp, m.id))
     old, new = later(memories, 0.9)
     _, taken = both(home, tmp_path, old, [new[:20], new[20:]])

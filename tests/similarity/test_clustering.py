@@ -35,8 +35,8 @@ def theirs(X, threshold):
 
 
 def merging(X, threshold, block=1024, room=0):
-    c, begins = linkage._start(X, None)
-    return linkage._labels(linkage._ends(c, threshold, block, room), begins)
+    c, begins = linkage._initial_clusters(X, None)
+    return linkage._labels(linkage._final_clusters(c, threshold, block, room), begins)
 
 
 def components(X, threshold):
@@ -235,9 +235,9 @@ def test_old_clusters_stand_where_nothing_that_changed_is_near(seed, distance, c
 
 
 def test_few_are_merged_again_for_one_that_is_new():
-    X, sizes, finished = heaps(5, n=120, d=60), [], linkage._finished
+    X, sizes, finished = heaps(5, n=120, d=60), [], linkage._merge_all
     _, before = near_clusters(X[1:], 0.4)
-    with patch.object(updates, "_finished", lambda c, *rest: sizes.append(len(c)) or finished(c, *rest)): labels, _ = near_clusters(X, 0.4, before)
+    with patch.object(updates, "_merge_all", lambda c, *rest: sizes.append(len(c)) or finished(c, *rest)): labels, _ = near_clusters(X, 0.4, before)
     assert sizes and max(sizes) < 30 and np.array_equal(labels, flat_clusters(X, 0.4))
 
 

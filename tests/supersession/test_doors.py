@@ -6,7 +6,7 @@ from dataclasses import replace
 import pytest
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.supersession import editions
-from git_notes_consolidation.supersession.parts import solved
+from git_notes_consolidation.supersession.parts import resolution_of
 from git_notes_consolidation.supersession.judge import judge_pair, unsure, weigh
 from git_notes_consolidation.supersession.questions import likely
 from git_notes_consolidation.supersession.editions import refilled, repeated
@@ -103,7 +103,7 @@ JAM = old("The parcel lift jams on floor two (LIFT-88)", "Nothing goes up.", nam
 
 
 @pytest.mark.parametrize(("text", "found"), ROWS["a resolution names its blocker"])
-def test_a_resolution_names_its_blocker(text, found): assert bool(solved(JAM, mem(text, namespace="progress"))) == found
+def test_a_resolution_names_its_blocker(text, found): assert bool(resolution_of(JAM, mem(text, namespace="progress"))) == found
 
 
 # What is asked
@@ -136,7 +136,7 @@ def test_no_text_is_too_long(unit):
     def took(n):
         text, start = unit * (n // len(unit)), time.process_time()
         o, m = old("Keep " + unit * 30, text), mem("Keep " + unit * 31, text + " 7")
-        for f in (repeated, refilled, likely, solved, editions.new_edition): f(o, m)
+        for f in (repeated, refilled, likely, resolution_of, editions.new_edition): f(o, m)
         return time.process_time() - start
     gc.collect()
     gc.freeze()  # What other tests have left is not gone through again and again

@@ -26,7 +26,7 @@ from ...core.models import MemoryTier
 from ...core.processes import process_count
 from ...core.reports import ConsolidationPhase, ConsolidationResult
 from ...core.settings import PROGRAMS
-from ...llm.redact import stays
+from ...llm.redact import secret_warning
 from ...session.hooks import ConsolidationHook
 from ...store.git import RepoError
 from ...store.state import open_questions
@@ -198,7 +198,7 @@ def _read(path: Path) -> str:
 def _still_there(v: View, runs: Collection[str]) -> list[str]:
     "Secrets that an undo of these runs hides and git keeps."
     wrote = {r["subject"] for *_, r in v.events.records if r["kind"] == "wrote" and r.get("run") in runs}
-    return [f"{short(m.id)}: {w}" for m in v.scan.memories if m.id in wrote for w in stays(m.text)]
+    return [f"{short(m.id)}: {w}" for m in v.scan.memories if m.id in wrote for w in secret_warning(m.text)]
 
 
 def _latest(v: View) -> str:

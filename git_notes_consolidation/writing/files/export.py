@@ -12,7 +12,7 @@ from typing import Any
 from ...core.loading import Settings
 from ...core.memory import Memory, repeat_key
 from ...core.visible import inert, json_line, visible
-from ...llm.redact import masked
+from ...llm.redact import redacted_memory
 from ...consolidation.view import scored, stand_ins
 from ...consolidation.view import View
 from ...session.budget import QUOTED
@@ -48,7 +48,7 @@ def holding(
         d = meta[m.id]
         whole = d.superseded_by and d.superseded_kind == "full"
         if m.status != "active" or first.get(m.id) != m.id or whole: continue
-        out.append(Held(masked(m), d.retention.overall, d.superseded_by or "", last[repeat_key(m)]))
+        out.append(Held(redacted_memory(m), d.retention.overall, d.superseded_by or "", last[repeat_key(m)]))
     return sorted(out, key=lambda h: (-h.score, -h.at.timestamp(), h.memory.id))
 
 # %% ../../../nbs/16_writing/10_files/07_export.ipynb #4589e0ac
