@@ -166,9 +166,8 @@ def _settle(c: Client, p: Provider, model: str, got: Reply | Fault,
     free = isinstance(got, Fault) and not RULES[got.kind].charged
     paid = c.ledger.settle(ticket, got.usage or ((0, 0) if free else None), got.usd)
     tokens_in, tokens_out = got.usage or (0, 0)
-    spent = Spent(calls=1, tokens_in=tokens_in, tokens_out=tokens_out, cost=paid.usd,
-                  reserved=paid.tokens - tokens_in - tokens_out)
-    c._books.calls.append((f"{p.name}/{model}", spent))
+    spent = Spent(calls=1, tokens_in=tokens_in, tokens_out=tokens_out, cost=paid.usd)
+    c._books.spent += spent
     if isinstance(got, Fault): return c._books.add_fault(p, got), spent
     return replace(got, text=c._books.hide(got.text), provider=p.name, model=got.model or model), spent
 
@@ -258,19 +257,15 @@ async def _answer(c: Client, request: Request, parse: Callable[[str], _T]) -> An
 async def _answer_all(c: Client, asked: Sequence[tuple[Request, Callable[[str], _T]]],
                       progress: Callable[[int, int], None]) -> list[Answer[_T]]:
     anyio, answers = need("anyio", "llm"), dict[int, Answer[_T]]()
-    groups, places = defaultdict[str, list[int]](list), anyio.CapacityLimiter(c.pace.at_once)
-    for i, (request, _) in enumerate(asked): groups[request_key(request)].append(i)
-    async def work(equal: list[int]) -> None:
+    places = anyio.CapacityLimiter(c.pace.at_once)
+    async def work(i: int) -> None:
         async with places:
-            for i in equal:
-                first = answers.get(equal[0])
-                answers[i] = (replace(first, **asdict(Spent())) if first and first.failure else
-                              await _observe_question(asked[i][0], _answer(c, *asked[i])))
-                c._books.answers.append(answers[i])
-                progress(len(answers), len(asked))
+            answers[i] = await _observe_question(asked[i][0], _answer(c, *asked[i]))
+            c._books.answers.append(answers[i])
+            progress(len(answers), len(asked))
     c._connections.clear()  # Those of another event loop
     async with anyio.create_task_group() as tasks:
-        for equal in groups.values(): tasks.start_soon(work, equal)
+        for i in range(len(asked)): tasks.start_soon(work, i)
     for connection in c._connections.values(): await connection.close()
     return [answers[i] for i in range(len(asked))]
 

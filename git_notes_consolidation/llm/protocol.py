@@ -10,7 +10,7 @@ from dataclasses import asdict, dataclass, field, replace
 from typing import Any, Generic, TypeVar
 from ..core.memory import digest
 from .redact import redact
-from collections import Counter, defaultdict
+from collections import Counter
 from .providers import Provider, Tables
 from inspect import isawaitable
 from pathlib import Path
@@ -46,7 +46,6 @@ class Spent:
     tokens_in: int = 0
     tokens_out: int = 0
     cost: float = 0.0  # Dollars
-    reserved: int = 0  # Tokens set aside for calls without a bill
 
     def __add__(self, more: Spent) -> Spent:
         return Spent(**{k: getattr(self, k) + getattr(more, k) for k in Spent.__dataclass_fields__})
@@ -352,7 +351,6 @@ class Usage(Spent):
     failures: Mapping[str, int] = field(default_factory=dict)
     # Calls without a reply, by kind; some were repeated
     faults: Mapping[str, int] = field(default_factory=dict)
-    by: Mapping[str, Spent] = field(default_factory=dict)  # "openai/gpt-5-nano" to what it cost
     notes: tuple[str, ...] = ()  # What a person should know: who was skipped, whose key does not work
 
     @property
@@ -380,8 +378,7 @@ class Accounts:
     def __init__(self, keys: Sequence[str], redact: Callable[[str], str], notes: Sequence[str] = ()) -> None:
         self._keys = [k for k in keys if len(k) >= 8]
         self._redact, self._notes = redact, dict[object, str](enumerate(notes))
-        self.answers, self.calls = list[Answer[Any]](), list[tuple[str, Spent]]()
-        self._faults = Counter[str]()
+        self.answers, self.spent, self._faults = list[Answer[Any]](), Spent(), Counter[str]()
 
     def hide(self, text: str) -> str:
         "The text without our keys."
@@ -404,10 +401,8 @@ class Accounts:
 
     def usage(self) -> Usage:
         "What was done so far."
-        answers, by = self.answers[:], defaultdict[str, Spent](Spent)
-        for who, spent in self.calls: by[who] += spent
+        answers = self.answers[:]
         failures = Counter(a.failure for a in answers if a.failure)
-        return Usage(len(answers), len(answers) - failures.total(),
-                     sum(a.cached for a in answers), dict(sorted(failures.items())),
-                     dict(sorted(self._faults.items())), dict(sorted(by.items())),
-                     tuple(self._notes.values()), **asdict(sum(by.values(), Spent())))
+        return Usage(len(answers), len(answers) - failures.total(), sum(a.cached for a in answers),
+                     dict(sorted(failures.items())), dict(sorted(self._faults.items())),
+                     tuple(self._notes.values()), **asdict(self.spent))
