@@ -12,7 +12,7 @@ from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
 
 from git_notes_consolidation.evaluation.stories import closure, load_stories
-from git_notes_consolidation.supersession.judge import WEIGHTS, compared
+from git_notes_consolidation.supersession.judge import WEIGHTS, compared_pairs
 
 NAMES, OUTDATED = list(WEIGHTS), {"supersede"}
 
@@ -22,7 +22,7 @@ def read(files):
     for story in (s for f in files for s in load_stories(f)):
         related = closure(story.pairs)
         gone = {a for (a, _), said in related.items() if said & OUTDATED}
-        found = compared(replace(m, id=k) for k, m in story.memories.items())
+        found = compared_pairs(replace(m, id=k) for k, m in story.memories.items())
         yield (np.array([x for _, _, x in found], float), np.array([bool(related.get((a.id, b.id), set()) & OUTDATED) for a, b, _ in found]),
                [(story.id, a.id) for a, _, _ in found], {(story.id, k) for k in gone})
 

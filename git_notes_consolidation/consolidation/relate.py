@@ -13,7 +13,7 @@ from ..core.models import EdgeType, Judgment, MemoryEdge
 from ..core.reports import Failed
 from ..observability.tracing import span
 from ..text.scopes import other_scope
-from ..supersession.judge import denies, DOUBTED, SURE, to_confirm
+from ..supersession.judge import denies_replacement, DOUBTED, SURE, to_confirm
 from ..store.metadata import merged_into, replaced_at
 from ..store.state import refused
 from .scan import collapse, Scanned
@@ -71,7 +71,7 @@ def _borne_out(s: Scanned, judged: JudgedPairs,
     "What a model denies is asked, also where it did so in an earlier run; where it is silent all stays."
     def denied(e: MemoryEdge, j: Judgment | None) -> bool:
         asked = s.state.reviews.get(e.id, {})
-        return denies(j) if j else "llm" in (asked.get("by"), asked.get("judge"))
+        return denies_replacement(j) if j else "llm" in (asked.get("by"), asked.get("judge"))
     doubts = {e.id: replace(e, weight=DOUBTED, by="llm", reason=j.reason if j else e.reason)
               for e, j in said if denied(e, j)}
     return replace(judged, edges=tuple(e for e in judged.edges if e.id not in doubts),

@@ -99,10 +99,7 @@ def command(
                        for x in (own if word == "MODEL" else [word.format(**values)]))]
 
 # %% ../../nbs/09_llm/13_calls.ipynb #b7189155
-def _texts(
-    name: str,
-    request: Request,
-) -> tuple[str, str]:
+def _texts(name: str, request: Request) -> tuple[str, str]:
     "The instructions, where the program takes any apart, and what it gets on standard input."
     system, asked = ("\n\n".join(m["content"] for m in request.messages if (m["role"] == "user") == user)
                      for user in (False, True))

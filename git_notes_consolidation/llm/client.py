@@ -24,17 +24,14 @@ from .providers import (
 from .redact import redact
 from .protocol import (
     Accounts, Answer, BadReply, Breakers, Fault, RULES, Replay, Replies, Reply, Request, Spent, Usage,
-    _BREAKERS, _REPLIES, _T, arguments, one_line, redacted, request_key, thinks)
+    _BREAKERS, _REPLIES, _T, arguments, one_line, redact_request, request_key, thinks)
 from .calls import connect, send, send_cli
 
 # %% auto #0
 __all__ = ['Client', 'ask_all', 'get_client', 'as_client']
 
 # %% ../../nbs/09_llm/14_client.ipynb #d54fafad
-def _parse_reply(
-    reply: Reply,
-    parse: Callable[[str], _T],
-) -> Answer[_T]:
+def _parse_reply(reply: Reply, parse: Callable[[str], _T]) -> Answer[_T]:
     "What the parser makes of a reply."
     try: return Answer(parse(reply.text), "", "", reply.provider, reply.model)
     except Exception as e:  # A slip of the parser too: no reply may end a run
@@ -238,7 +235,7 @@ async def _ask(c: Client, request: Request,
 async def _answer(c: Client, request: Request, parse: Callable[[str], _T]) -> Answer[_T]:
     "The answer that was kept, or a new one."
     if c._nobody: return Answer(None, "none", c._nobody)
-    request = redacted(request, c._redact)
+    request = redact_request(request, c._redact)
     key, kind = request_key(request), request.task
     log_event("llm prompt", "trace", task=kind, prompt=content(request.messages[-1]["content"]))
     try:

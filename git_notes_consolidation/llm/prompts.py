@@ -20,13 +20,13 @@ from .protocol import BadReply, Request
 from ..core.models import Judgment
 
 # %% auto #0
-__all__ = ['Label', 'SUPERSESSION_SYSTEM_PROMPT', 'JUDGE', 'escaped', 'labels', 'Shape', 'Most', 'schema_of', 'Prompt',
+__all__ = ['Label', 'SUPERSESSION_SYSTEM_PROMPT', 'JUDGE', 'escape_json', 'labels', 'Shape', 'Most', 'schema_of', 'Prompt',
            'judge_request']
 
 # %% ../../nbs/09_llm/15_prompts.ipynb #ae0e6276
 _CONTROL = r"[|\uff5c]|/?(?:s|bos|eos|think|tool_call|start_of_turn|end_of_turn)>"  # Behind a `<`
 
-def escaped(
+def escape_json(
     value: Any,  # JSON value
 ) -> str:
     "JSON on one line, with what is not seen written as escapes."
@@ -61,10 +61,10 @@ def _memory_line(label: str, memory: Memory, notes: Mapping[str, str]) -> str:
     dates = {"dates": found} if (found := dates_in(memory)) else {}
     data = {"namespace": memory.namespace, "recorded": f"{memory.timestamp:%Y-%m-%d %H:%M}", **dates, **notes,
             "text": memory_as_data(memory)}
-    return f"{label} {escaped(data)}"
+    return f"{label} {escape_json(data)}"
 
 # %% ../../nbs/09_llm/15_prompts.ipynb #f4180514
-def fenced(
+def fence(
     memories: Mapping[str, Memory],  # Label to memory
     salt: str = "",  # Known to nobody who writes memories
     notes: Mapping[str, Mapping[str, str]] | None = None,  # Label to more fields
@@ -334,8 +334,8 @@ def _parse_judgments(
 # %% ../../nbs/09_llm/15_prompts.ipynb #d89e0ec3
 def _instructions(prompt: Prompt) -> str:
     "The system text, with the examples behind it."
-    shown = [f"older: {escaped(old)}\nnewer: {escaped(new)}\nanswer: "
-             f"{escaped({f: getattr(a, f) for f in prompt.fields})}" for old, new, a in prompt.examples]
+    shown = [f"older: {escape_json(old)}\nnewer: {escape_json(new)}\nanswer: "
+             f"{escape_json({f: getattr(a, f) for f in prompt.fields})}" for old, new, a in prompt.examples]
     return "\n\n".join((prompt.system, *["Examples:"] * bool(shown), *shown,
                         "Reply with one JSON object, each pair's label with its answer, and nothing else."))
 
@@ -351,7 +351,7 @@ def judge_request(
     newers = {f"P{i}": newer for i, (_, newer) in enumerate(pairs, 1)}
     asked = [f"{p}: newer {name[newer.id]}, older {name[older.id]}"
              for p, (older, newer) in zip(newers, pairs)]
-    user = prompt.template.replace("{pairs}", "\n".join(asked)).replace("{memories}", fenced(memories))
+    user = prompt.template.replace("{pairs}", "\n".join(asked)).replace("{memories}", fence(memories))
     whole = schema_of(PairReply)
     pair = whole | {"properties": {f: whole["properties"][f] for f in prompt.fields},
                     "required": list(prompt.fields)}
@@ -394,5 +394,5 @@ def odds_request(
     newer: Memory,
 ) -> tuple[Request, Callable[[str], float]]:  # The parser gives a probability
     "How probable it is that the newer memory replaces the older one."
-    told = f"{fenced({'older': older, 'newer': newer})}\n\nIs the older one outdated by the newer one?"
+    told = f"{fence({'older': older, 'newer': newer})}\n\nIs the older one outdated by the newer one?"
     return replace(_request("odds", ODDS_PROMPT, ODDS_SYSTEM_PROMPT, told, {}, 1), odds=True), _probability

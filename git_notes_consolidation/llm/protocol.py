@@ -70,10 +70,7 @@ def request_key(
                   request.schema)  # Odds have a task of their own
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #a221fa84
-def redacted(
-    request: Request,
-    redact: Callable[[str], str] = redact,
-) -> Request:
+def redact_request(request: Request, redact: Callable[[str], str] = redact) -> Request:
     "The question without secrets, and without what UTF-8 cannot carry."
     return replace(request, messages=tuple(
         {"role": m["role"], "content": redact(m["content"].encode("utf-8", "replace").decode())}

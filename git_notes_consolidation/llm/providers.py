@@ -51,9 +51,7 @@ def pace(
     return replace(usual, timeout_s=config.llm_timeout_s or usual.timeout_s)
 
 # %% ../../nbs/09_llm/01_providers.ipynb #93888cc1
-def is_local(
-    base_url: str,
-) -> bool:
+def is_local(base_url: str) -> bool:
     "Does the address stand for this machine or its private network?"
     host = (urlsplit(base_url).hostname or "").rstrip(".")
     if host == "localhost" or host.endswith(".localhost"): return True

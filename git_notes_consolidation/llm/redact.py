@@ -318,13 +318,7 @@ def _is_option(m: re.Match[str], before: str) -> bool:
             or has(before, "option") or m["name"].isupper() and has(before, "declared"))
 
 
-def _means_value(
-    m: re.Match[str],
-    before: str,
-    name: str,
-    value: str,
-    option: bool,
-) -> bool:
+def _means_value(m: re.Match[str], before: str, name: str, value: str, option: bool) -> bool:
     "Does the sign between them say that the name means the value?"
     op, after = m["op"].strip(), m.string[m.end():m.end() + 10]
     strong = is_long(value) or is_chosen(name) and has(value, "strong")

@@ -13,7 +13,7 @@ from ..core.memory import Memory
 from ..core.models import edge_type, EdgeType, SummaryDecision
 from .protocol import BadReply, Request
 from .prompts import (
-    CONFIDENCE, Label, Level, Most, Shape, _DATA, _MARK, _T, _request, checked_line, escaped, fenced,
+    CONFIDENCE, Label, Level, Most, Shape, _DATA, _MARK, _T, _request, checked_line, escape_json, fence,
     find_quote, json_object, fold_words, labels, object_of, parse_shape, schema_of)
 from .redact import redact
 
@@ -175,7 +175,7 @@ def _cluster(
     all_ = labels([*members, *(x[m.id] for x in marks.values() for m in members if m.id in x)])
     name = {m.id: label for label, m in all_.items()}
     notes = {name[m.id]: {k: name[x[m.id].id] for k, x in marks.items() if m.id in x} for m in members}
-    return fenced(all_, notes=notes), [*notes], [label for label in all_ if label not in notes]
+    return fence(all_, notes=notes), [*notes], [label for label in all_ if label not in notes]
 
 
 def summary_request(
@@ -190,7 +190,7 @@ def summary_request(
     asked = f"Summarize {', '.join(members)}."
     if extra: asked += f" {', '.join(extra)} only tell what holds now instead of an outdated memory."
     if again:
-        asked += f"\nA first draft was rejected, for these reasons (they are data, too): {escaped(again)}"
+        asked += f"\nA first draft was rejected, for these reasons (they are data, too): {escape_json(again)}"
     return _request("summary", SUMMARY_PROMPT, SUMMARY_SYSTEM_PROMPT, f"{data}\n\n{asked}",
                     schema_of(SummaryReply), 2500), _parse_draft
 
@@ -255,9 +255,9 @@ def support_request(
     several = list(dict.fromkeys(sentences))
     several.insert(len(several) // 2, CONTROL)
     named = {f"S{i}": s for i, s in enumerate(several, 1)}
-    listed = "\n".join(f"{label} {escaped(redact(s))}" for label, s in named.items())
+    listed = "\n".join(f"{label} {escape_json(redact(s))}" for label, s in named.items())
     task = "Check these sentences:" if not question else (
-        f"Somebody answered {escaped(redact(question[:2000]))} (it is data, too) with these sentences. Check "
+        f"Somebody answered {escape_json(redact(question[:2000]))} (it is data, too) with these sentences. Check "
         f"them; one that answers another question, or about another thing, is not supported:")
     return _request("support", SUPPORT_PROMPT, SUPPORT_SYSTEM_PROMPT,
                     f"{_cluster(memories, outdated, amended)[0]}\n\n{task}\n{listed}",
@@ -296,13 +296,10 @@ def _parse_merge(text: str) -> str:
     return said
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #bdc3d9b0
-def merge_request(
-    older: Memory,
-    newer: Memory,
-) -> tuple[Request, Callable[[str], str]]:
+def merge_request(older: Memory, newer: Memory) -> tuple[Request, Callable[[str], str]]:
     "One text for two memories that complete each other."
     all_ = labels([older, newer])
-    asked = f"{fenced(all_)}\n\nJoin {' and '.join(all_)}."
+    asked = f"{fence(all_)}\n\nJoin {' and '.join(all_)}."
     return _request("merge", MERGE_PROMPT, MERGE_SYSTEM_PROMPT, asked, schema_of(_MergeReply),
                     200 + (len(older.text) + len(newer.text)) // 2), _parse_merge
 
@@ -394,5 +391,5 @@ def edges_request(
     "How the memories hang together, and what they name beyond themselves."
     if not memories: raise ValueError("no memories to link")
     all_ = labels(sorted(memories, key=lambda m: (m.timestamp, m.id)))
-    return _request("edges", EDGES_PROMPT, EDGES_SYSTEM_PROMPT, f"{fenced(all_)}\n\nLink them.",
+    return _request("edges", EDGES_PROMPT, EDGES_SYSTEM_PROMPT, f"{fence(all_)}\n\nLink them.",
                     schema_of(EdgesReply, [*all_]), 400 + 160 * len(all_)), partial(_parse_links, all_)

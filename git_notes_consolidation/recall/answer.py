@@ -16,7 +16,7 @@ from ..llm.protocol import BadReply, Request
 from ..core.memory import Memory
 from ..core.models import TemporalReference
 from ..llm.prompts import (
-    CONFIDENCE, Label, Level, Most, Shape, checked_line, escaped, fenced, labels, parse_shape, schema_of)
+    CONFIDENCE, Label, Level, Most, Shape, checked_line, escape_json, fence, labels, parse_shape, schema_of)
 from ..llm.redact import redact
 from ..summaries.generation import objections, apply_second_reading
 from ..summaries.alignment import sentences
@@ -98,8 +98,8 @@ def answer_request(
     name, known = {m.id: label for label, m in memories.items()}, {r.id: r for r in results}
     notes = {label: {"replaced_by": name.get(by, "a newer memory")} for label,
              m in memories.items() if (by := known[m.id].superseded_by)}
-    told = f"{fenced(memories, salt, notes)}\n\nToday is {now:%Y-%m-%d}."
-    user = REASONING_USER_PROMPT.format(memories=told, query=escaped(redact(query[:2000])))
+    told = f"{fence(memories, salt, notes)}\n\nToday is {now:%Y-%m-%d}."
+    user = REASONING_USER_PROMPT.format(memories=told, query=escape_json(redact(query[:2000])))
     messages = ({"role": "system", "content": REASONING_SYSTEM_PROMPT}, {"role": "user", "content": user})
     return Request("answer", messages, schema_of(AnswerReply, [*memories]), 700,
                    _REASONING_PROMPT), partial(_answer, {label: m.id

@@ -86,9 +86,7 @@ class _Read(dict[int, str]):
 
 _READ = _Read()
 
-def plain_words(
-    text: str,
-) -> list[str]:
+def plain_words(text: str) -> list[str]:
     "Its words and signs, as BERT reads them."
     return unicodedata.normalize("NFD", text).translate(_READ).split()
 

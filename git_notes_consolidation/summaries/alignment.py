@@ -63,10 +63,7 @@ def same_word(a: str, b: str) -> bool:
             or abbreviates(a, b))
 
 
-def has_word(
-    keys: Collection[str],
-    key: str,
-) -> bool:
+def has_word(keys: Collection[str], key: str) -> bool:
     "Is a word among these, or one that begins like it?"
     return key in keys or any(same_word(k, key) for k in keys)
 

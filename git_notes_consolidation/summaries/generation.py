@@ -111,9 +111,7 @@ def check(
     return Checked(replace(whole, quotes=tuple(shown), confidence=sure, coverage=share), v.wrong)
 
 # %% ../../nbs/11_summaries/10_generation.ipynb #b30e24e2
-def objections(
-    wrong: Sequence[Finding],
-) -> str:
+def objections(wrong: Sequence[Finding]) -> str:
     "What is wrong, for whoever wrote it."
     told = (f"{x.kind}: {x.value or f.said}" + (f", the sources say {x.instead}" if x.instead else "")
             for f in wrong for x in f.faults)

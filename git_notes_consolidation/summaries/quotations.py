@@ -167,9 +167,7 @@ def with_dates(
                         mark)
 
 # %% ../../nbs/11_summaries/05_quotations.ipynb #2ea197fa
-def normalized(
-    text: str,
-) -> str:
+def normalized(text: str) -> str:
     "A sentence without what makes no difference to what it says: case, marks, spaces."
     return " ".join(re.findall(r"\w+", text.casefold()))
 

@@ -18,7 +18,7 @@ from git_notes_consolidation.supersession.claims import (
     identity, refers_to)
 
 # %% auto #0
-__all__ = ['ABSTAINS', 'explicit']
+__all__ = ['ABSTAINS', 'explicit_claims']
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #c52772ba
 _SELF = word_set("this these it we i here hereby our my")
@@ -42,7 +42,7 @@ def _it_means_newer(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     return all(r.name in identity(newer).names | identity(older).names for r in references(said))
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #5989791b
-def _speaks(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
+def _is_own_claim(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     "Is the memory itself the subject of this active verb?"
     others, own = _foreign(c.subject, older, newer), identity(newer)
     aside = c.lo > 0 and c.tokens[c.lo - 1].text in "(（"  # ADR-009 (replaces ADR-007)
@@ -71,7 +71,7 @@ def _is_itself(t: Token, newer: Memory) -> bool:
     return refers_to(t, identity(newer)) if t.kind != "word" else stem(t.text) in identity(newer).title
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #38c95419
-def _agent(c: Claim, newer: Memory) -> bool:
+def _agent_is_newer(c: Claim, newer: Memory) -> bool:
     "Is it the memory itself, or nobody, that is named behind the passive?"
     for j, t in enumerate(c.behind[:11]):
         if t.kind == "mark": break
@@ -106,7 +106,7 @@ _COMMITTED, _KEEP = word_set("decided decide agreed agree voted chose chosen res
 def _hedges(word: str) -> bool: return word in _UNTIL or bool(HEDGE.fullmatch(word))
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #f9ba48d9
-def _renewed(c: Claim) -> int:
+def _last_subject(c: Claim) -> int:
     "Where the last part of a clause begins that has a subject of its own; a negation before it has no reach."
     toks, verb = c.tokens, max(c.predicate, 0)
     for j in range(verb - 1, c.lo, -1):
@@ -118,7 +118,7 @@ def _renewed(c: Claim) -> int:
 # %% ../../nbs/10_supersession/03_assertions.ipynb #7e0eee9c
 def _hedge_before(c: Claim, spare: range = range(0)) -> str:
     "The word before the verb that makes its claim no fact; words within `spare` belong to a title."
-    toks, verb, renewed = c.tokens, max(c.predicate, 0), _renewed(c)
+    toks, verb, renewed = c.tokens, max(c.predicate, 0), _last_subject(c)
     for j in range(c.lo, c.at):
         word, near = toks[j].text, c.at - j <= 4
         if toks[j].kind != "word" or j in spare or j >= verb and c.verb == "no longer": continue
@@ -167,7 +167,7 @@ def _retraction(toks: Sequence[Token]) -> str:
     return f"taken back: “{last}”" if negates(last) else ""
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #8c6a19b6
-def _trailing(c: Claim, m: _Match) -> tuple[str, bool]:
+def _scope_behind(c: Claim, m: _Match) -> tuple[str, bool]:
     "What takes a claim back behind its object, and whether something narrows it to a part."
     toks = c.tokens[max(m.last, c.at) + 1:]
     ends = [k for k, t in enumerate(toks) if t.text in (";", "—") or t.text == ":" and toks[k + 1:]
@@ -206,8 +206,8 @@ def _foreign_claim_reason(text: str, c: Claim, m: _Match, older: Memory, newer: 
     titled = text is newer.summary and (words_of(text)[:1] or [""])[0] not in LIGHT_VERBS
     # "instead of …" is said of many things
     if c.form == "phrase" and not m.certain and (not decided or titled): return "a comparison"
-    speaks = (_agent(c, newer) if c.form == "passive" else c.form == "relative"
-              or _speaks(text, c, older, newer))
+    speaks = (_agent_is_newer(c, newer) if c.form == "passive" else c.form == "relative"
+              or _is_own_claim(text, c, older, newer))
     return "" if speaks and not _names_other_successor(c, m, newer) else "said of a third thing"
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #5bd370af
@@ -224,7 +224,7 @@ def _read(text: str, c: Claim, older: Memory, newer: Memory) -> Judgment | None:
     m = (None if c.form == "reverse" else _subject_match(c, older) if c.form in ("passive", "relative")
          else _object_match(c, older, newer))
     if m is None: return None
-    late, narrow = _trailing(c, m)
+    late, narrow = _scope_behind(c, m)
     doubt = (_open_frame(text, c, newer.summary if text is newer.content else "")
              or _hedge_before(c, range(m.first, m.last + 1)))
     if (doubt := doubt or late or _foreign_claim_reason(text, c, m, older, newer)): return abstain(doubt)
@@ -237,7 +237,7 @@ def _read(text: str, c: Claim, older: Memory, newer: Memory) -> Judgment | None:
                     _span(text, c, m))
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #e94a010f
-def explicit(
+def explicit_claims(
     older: Memory,
     newer: Memory,
 ) -> list[Judgment]:  # `supersede` with its span, or `coexist` with the veto as its reason

@@ -64,11 +64,7 @@ _TOKEN = re.compile(
 _SLUG = re.compile(r"0*\d{1,4}-[A-Za-z]")  # 0007-serve-with-flask
 
 # %% ../../nbs/10_supersession/01_claims.ipynb #47387325
-def tokens(
-    text: str,
-    start: int,
-    end: int,
-) -> tuple[Token, ...]:
+def tokens(text: str, start: int, end: int) -> tuple[Token, ...]:
     "A sentence in pieces; footnote numbers and emphasis are dropped."
     refs, out, at, shut = {r.start: r for r in references(text, start, end)}, [], start, -1
     while (m := _TOKEN.search(text, at, end)):

@@ -24,7 +24,7 @@ from ..text.words import stem, title_words
 from ..text.subjects import CHANGE
 
 # %% auto #0
-__all__ = ['spoken', 'repeated', 'differences', 'refilled', 'same_title']
+__all__ = ['spoken_words', 'exact_repeat', 'differences', 'changed_amount', 'same_title']
 
 # %% ../../nbs/10_supersession/04_editions.ipynb #a98994f1
 _WORD = re.compile(r"\w[\w’'./+#-]*|\?|!(?=[=\w])|(?<!\w)-(?=\d|$)|[^\w\s?!-]")
@@ -36,7 +36,7 @@ def _is_said(word: str) -> bool:
 
 
 @lru_cache(maxsize=2**12)
-def spoken(
+def spoken_words(
     text: str,
 ) -> tuple[str, ...]:  # In lower case
     "The words of a text in their order, values in one spelling."
@@ -50,15 +50,15 @@ def spoken(
 
 # %% ../../nbs/10_supersession/04_editions.ipynb #4475de9f
 @lru_cache(maxsize=2**14)
-def _said(memory: Memory) -> tuple[str, ...]:
-    title, body = spoken(memory.summary), spoken(memory.content)
+def _words_of(memory: Memory) -> tuple[str, ...]:
+    title, body = spoken_words(memory.summary), spoken_words(memory.content)
     return body if body[:len(title)] == title else title + body
 
 
 _AGAIN = re.compile(r"\s*\bSaid again after mem_\w+ of \d{4}-\d\d-\d\d\.\s*\Z")
 
 
-def _first_said(memory: Memory) -> Memory:
+def _without_again_line(memory: Memory) -> Memory:
     "Without the line that says that it was said again."
     if "Said again after mem_" not in memory.content: return memory
     return replace(memory, content=_AGAIN.sub("", memory.content))
@@ -66,16 +66,13 @@ def _first_said(memory: Memory) -> Memory:
 
 def _cut_alike(older: Memory, newer: Memory) -> bool:
     "Is one body the other, or the beginning of it?"
-    a, b = sorted((spoken(m.content) for m in (older, newer)), key=len)
+    a, b = sorted((spoken_words(m.content) for m in (older, newer)), key=len)
     return len(a) >= 8 and b[:len(a) - 1] == a[:-1]  # The last word may be cut
 
 
-def repeated(
-    older: Memory,
-    newer: Memory,
-) -> Judgment | None:
+def exact_repeat(older: Memory, newer: Memory) -> Judgment | None:
     "Code N: the same words in the same order."
-    if _said(_first_said(older)) == _said(newer) != ():
+    if _words_of(_without_again_line(older)) == _words_of(newer) != ():
         return Judgment("duplicate", None, 0.95, "N", "the same words in the same order", newer.summary)
     if (is_fragment(older) or is_fragment(newer)) and _cut_alike(older, newer):
         return Judgment("duplicate", None, 0.9, "N", "the same text, cut elsewhere", newer.summary)
@@ -139,10 +136,7 @@ def _amount(d: Difference, newer: tuple[Piece, ...]) -> tuple[Fact, Fact] | None
     return (was, now) if said and counts else None
 
 # %% ../../nbs/10_supersession/04_editions.ipynb #e8c273e3
-def refilled(
-    older: Memory,
-    newer: Memory,
-) -> Judgment | None:
+def changed_amount(older: Memory, newer: Memory) -> Judgment | None:
     "Code V: the same sentence with another amount."
     if not {older.namespace, newer.namespace} <= STATING_NAMESPACES: return None
     found = differences(older.summary, newer.summary)
@@ -176,26 +170,21 @@ class Edition(NamedTuple):
 
 
 @lru_cache(maxsize=2**15)
-def edition(
-    title: str,
-) -> Edition:
+def edition(title: str) -> Edition:
     "Which edition of which title this is."
     rest = title[document_head(title)[1]:]
     numbers = tuple(tuple(map(int, re.findall(r"\d+", m.group()))) for m in _EDITION.finditer(rest))
     return Edition(title_words(_without_initials(_EDITION.sub(" ", rest))) - _MARKS, numbers)
 
 # %% ../../nbs/10_supersession/04_editions.ipynb #f9eb8720
-def _cut_off(memory: Memory) -> bool:
+def _is_cut_off(memory: Memory) -> bool:
     return is_fragment(memory) or memory.summary.rstrip().endswith(("...", "…"))
 
 
-def new_edition(
-    older: Memory,
-    newer: Memory,
-) -> bool:
+def new_edition(older: Memory, newer: Memory) -> bool:
     "Do two titles have the same words, with another text below them, and an edition that has not gone back?"
     (a, one), (b, two) = edition(older.summary), edition(newer.summary)
-    return (a == b and len(a) > 1 and (not one or not two or two >= one) and not _cut_off(newer)
+    return (a == b and len(a) > 1 and (not one or not two or two >= one) and not _is_cut_off(newer)
             and older.content.strip() != newer.content.strip())
 
 # %% ../../nbs/10_supersession/04_editions.ipynb #b31d1cb8
@@ -206,7 +195,7 @@ _SERIES = re.compile(r"(?i)\b" + any_of(
 _PERHAPS = re.compile(r"(?i)\b(?:might|could|would|perhaps|maybe|possibly|one day)\b")
 
 
-def _firm(memory: Memory) -> bool:
+def _is_firm(memory: Memory) -> bool:
     "Does a short text stand for what it says?"
     return (len(memory.content) > SHORT_BODY or not undecided(memory)
             and not any(_PERHAPS.search(s.line) for s in own_sentences(memory)[1:2]))
@@ -237,7 +226,7 @@ def same_title(
     "Code T: the title comes again."
     if (not new_edition(older, newer) or newer.event_time - older.event_time < timedelta(seconds=1)
         or not {older.namespace, newer.namespace} <= STATING_NAMESPACES
-        or _SERIES.search(newer.summary) or other_subject(older, newer) or not _firm(newer)):
+        or _SERIES.search(newer.summary) or other_subject(older, newer) or not _is_firm(newer)):
         return None
     if (lexical(older.text, newer.text) if similarity is None else similarity) < least: return None
     sure = 0.7 if _side_by_side(older, newer) or _differ_in_places(older, newer) else 0.9

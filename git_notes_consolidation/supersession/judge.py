@@ -10,8 +10,8 @@ from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
 from ..core.memory import as_memory, Memory, repeat_key
 from ..core.models import Judgment
-from .assertions import abstain, explicit
-from .editions import refilled, repeated, same_title
+from .assertions import abstain, explicit_claims
+from .editions import changed_amount, exact_repeat, same_title
 from .parts import is_open, leaves_behind, resolution_of, values
 from .questions import (
     _repeats_content, _of_one_sitting, changes, later_word, likely, PROPOSED, stands_apart)
@@ -23,7 +23,7 @@ from ..text.topics import GENERIC_STEMS, topic_of
 
 # %% auto #0
 __all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'features', 'chance', 'behind_others',
-           'compared', 'successors', 'weigh', 'judge_pair', 'unsure', 'to_confirm', 'denies']
+           'compared_pairs', 'successors', 'weigh', 'judge_pair', 'unsure', 'to_confirm', 'denies_replacement']
 
 # %% ../../nbs/10_supersession/10_judge.ipynb #5451c974
 WEIGHTS = {"title_in_text": 2.12, "newer_title": 1.5, "one_word": -1.51, "behind": -2.45,
@@ -87,7 +87,7 @@ def behind_others(newer: Memory, olders: Sequence[Memory]) -> list[float]:
     return [max(0.0, (second if x == first else first) - x) for x in near]
 
 
-def compared(
+def compared_pairs(
     memories: Iterable[Memory],  # In any order
     least: float = 0.0,  # Pairs that cannot come to this probability are left out
 ) -> list[tuple[Memory, Memory, tuple[float, ...]]]:  # Older, newer, features
@@ -112,7 +112,7 @@ def successors(
 ) -> dict[str, str]:  # The older one's id to the newer one's
     "Which memory may be outdated, and by which other."
     best: dict[str, tuple[float, str]] = {}
-    for m, n, x in compared(memories, MAY_BE):
+    for m, n, x in compared_pairs(memories, MAY_BE):
         if (p := probability(x)) >= line(m, n):
             best[m.id] = max(best.get(m.id, (0.0, "")), (p, n.id))
     return {i: n for i, (_, n) in best.items()}
@@ -126,7 +126,7 @@ def _explicit_claim(
     newer: Memory,
 ) -> tuple[Judgment | None, str]:  # What it claims, or that it contradicts itself; and the first veto
     "What the newer memory says of the older one by its name or title."
-    read = explicit(older, newer)
+    read = explicit_claims(older, newer)
     doubts = [j for j in read if j.relation == "coexist"]
     against = [j for j in doubts if j.reason.startswith(("wrong", "negated"))]
     best = max((j for j in read if j.relation == "supersede"), key=lambda j: (j.confidence, j.kind == "full"),
@@ -175,7 +175,7 @@ def weigh(
     if newer.event_time < older.event_time: return abstain("the older text arrived late")
     if repeat_key(older) == repeat_key(newer):
         return Judgment("duplicate", None, 1.0, "X", "the same summary and body")
-    if (same := repeated(older, newer)): return same
+    if (same := exact_repeat(older, newer)): return same
     if (status := not_in_force(newer)): return abstain(status)
     said, doubt = _explicit_claim(older, newer)
     if said and (said.confidence >= 0.9 or stance(newer.summary) not in ("adds", "removes")):
@@ -186,7 +186,7 @@ def weigh(
     if is_fragment(older) or is_fragment(newer):
         return abstain(doubt or NO_CLAIM)  # A piece of something has no subject
     sure = ([] if continues(older, newer) else
-            [same_title(older, newer, similarity, least), refilled(older, newer),
+            [same_title(older, newer, similarity, least), changed_amount(older, newer),
              None if undecided(newer) else resolution_of(older, newer)])
     found = next(filter(None, sure), None)
     if found and not leaves_standing(older, newer): return found
@@ -225,7 +225,7 @@ def to_confirm(
             and judgment.kind == "full" and older.namespace in _CONFIRMED_NAMESPACES)
 
 
-def denies(
+def denies_replacement(
     said: Judgment,  # A model's
 ) -> bool:
     "Does a model say that nothing is replaced? A shrug is no answer."

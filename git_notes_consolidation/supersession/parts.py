@@ -38,9 +38,7 @@ def _relief(memory: Memory) -> OwnSentence | None:
                  and not _DOUBT.search(s.line[:m.start()])), None)
 
 # %% ../../nbs/10_supersession/07_parts.ipynb #58609231
-def says_resolved(
-    memory: Memory,
-) -> bool:
+def says_resolved(memory: Memory) -> bool:
     "Does it say what was in the way, and only its status that it is over?"
     return memory.namespace == "blockers" and memory.status == "resolved" and not _relief(memory)
 
@@ -60,10 +58,7 @@ def _names_it(older: Memory, newer: Memory) -> bool:
 _LOOKS_BACK = frozenset({"reviews", "retrospective", "research", "elicitation"})
 
 
-def resolution_of(
-    older: Memory,
-    newer: Memory,
-) -> Judgment | None:
+def resolution_of(older: Memory, newer: Memory) -> Judgment | None:
     "The newer memory says that the older one, a blocker, is resolved."
     if older.namespace != "blockers" or newer.namespace in _LOOKS_BACK or "?" in newer.summary: return None
     if is_fragment(older) or is_fragment(newer) or other_environment(older, newer) or brothers(older, newer):
@@ -128,10 +123,7 @@ def _left_behind(newer: Memory) -> tuple[frozenset[str], ...]:
     return tuple(frozenset(x) for x in found if any(len(w) > 3 for w in x))
 
 
-def leaves_behind(
-    older: Memory,
-    newer: Memory,
-) -> bool:
+def leaves_behind(older: Memory, newer: Memory) -> bool:
     "Does the older title speak of what the newer one says was left: “moved from Flask to FastAPI”?"
     return any(x <= content_stems(older.summary) for x in _left_behind(newer))
 
@@ -152,7 +144,7 @@ def _items(title: str) -> tuple[tuple[str, frozenset[str]], ...]:
     return tuple((title[a if k else 0:b].strip(" ."), own(k)) for k, (a, b) in enumerate(ends))
 
 
-def untouched(
+def untouched_items(
     older: Memory,
     newer: Memory,
 ) -> tuple[str, ...]:  # In its words; none where the newer one may touch all
@@ -184,10 +176,7 @@ def _unchanged(newer: Memory) -> tuple[str, ...]:
     return tuple(_GOES_ON.sub(" ", c) for c in clauses if _GOES_ON.search(c))
 
 
-def rest_goes_on(
-    older: Memory,
-    newer: Memory,
-) -> bool:
+def rest_goes_on(older: Memory, newer: Memory) -> bool:
     "Does the newer note say that something of the older one goes on, or make an exception to it?"
     if is_open(older): return False
     if _EXCEPT.search("\n".join(s.line for s in own_sentences(newer)[:6])): return True
@@ -199,18 +188,13 @@ def rest_goes_on(
     return any(map(of_it, _unchanged(newer)))
 
 # %% ../../nbs/10_supersession/07_parts.ipynb #7bd4fe63
-def is_open(
-    memory: Memory,
-) -> bool:
+def is_open(memory: Memory) -> bool:
     "Is it a question, a proposal or a plan? What comes later answers it, or carries it out."
     return ("?" in memory.summary or stance(memory.summary) in ("asked", "proposed", "planned")
             or bool(re.search(r"(?i)\b(?:next|planned)\W*$", memory.summary)))
 
 
-def in_part(
-    older: Memory,
-    newer: Memory,
-) -> bool:
+def in_part(older: Memory, newer: Memory) -> bool:
     "Does the newer note touch a part of what the older one states?"
     return rest_goes_on(older, newer) or not is_open(older) and (
-        _one_of_several(older, newer) or bool(untouched(older, newer) or leaves_standing(older, newer)))
+        _one_of_several(older, newer) or bool(untouched_items(older, newer) or leaves_standing(older, newer)))

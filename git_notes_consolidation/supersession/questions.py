@@ -31,10 +31,7 @@ _CHANGES_NOTHING = frozenset({"elicitation", "retrospective", "research", "revie
 _ENDS_A_BLOCKER = frozenset({"blockers", "progress", "learnings", "decisions", "reviews"})
 
 
-def changes(
-    older: Memory,
-    newer: Memory,
-) -> bool:
+def changes(older: Memory, newer: Memory) -> bool:
     "May a note of this kind change one of that kind?"
     if "?" in newer.summary or older.namespace == "retrospective" or says_resolved(newer): return False
     if older.namespace == "blockers": return newer.namespace in _ENDS_A_BLOCKER
@@ -58,10 +55,7 @@ def _swapped_words(older: Memory, newer: Memory) -> tuple[Difference, ...]:
 _ARTICLES = frozenset({"a", "an", "the", "our"})
 
 
-def side_by_side(
-    older: Memory,
-    newer: Memory,
-) -> bool:
+def side_by_side(older: Memory, newer: Memory) -> bool:
     "Do two titles of one form speak of two things?"
     found = _swapped_words(older, newer)
     told = [all(any(p.value for p in x) for x in (d.older, d.newer)) for d in found]
@@ -225,10 +219,7 @@ def another_thing(older: Memory, newer: Memory) -> bool:
     return other_environment(older, newer) or brothers(older, newer) or side_by_side(older, newer)
 
 
-def stands_apart(
-    older: Memory,
-    newer: Memory,
-) -> bool:
+def stands_apart(older: Memory, newer: Memory) -> bool:
     "Does the newer note leave the older one standing, carry it out, or speak of another thing?"
     return (bool(leaves_standing(older, newer)) or another_thing(older, newer) or _carries_out(older, newer)
             or not CHANGE.search(newer.summary) and _is_of_another(older, newer))

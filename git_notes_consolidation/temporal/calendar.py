@@ -26,9 +26,7 @@ def ordinal(
     return cycles * _CYCLE + date(year + 1, month, 1).toordinal() + day - 1
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #61d2e271
-def civil(
-    day: int,
-) -> tuple[int, int, int]:
+def civil(day: int) -> tuple[int, int, int]:
     "Year, month and day of the month."
     if 0 < day <= 3_652_059: d, cycles = date.fromordinal(day), 0
     else: cycles, rest = divmod(day - 1, _CYCLE); d = date.fromordinal(rest + 1)
@@ -73,9 +71,7 @@ class Period(NamedTuple):
     def day(self) -> int: return self.start // DAY
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #0bd74d5a
-def iso_week(
-    day: int,
-) -> tuple[int, int]:
+def iso_week(day: int) -> tuple[int, int]:
     "Year and number of a day's ISO week."
     year = civil(day - (day - 1) % 7 + 3)[0]
     return year, (day - (day - 1) % 7 + 3 - ordinal(year, 1)) // 7 + 1
@@ -104,10 +100,7 @@ def period(
     return Period(first * DAY, end * DAY, grain, _value(i, grain, first))
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #2d4c8c5c
-def floor(
-    day: int,
-    grain: str,
-) -> Period:
+def floor(day: int, grain: str) -> Period:
     "The period that holds a day; for a weekend, that of the day's week."
     return period(index(day, grain), grain)
 

@@ -269,9 +269,7 @@ def _label(w: Word) -> bool:
 _LICENCES = {"W": _weekday, "M": _month, "S": _season, "Q": _quarter, "d": _day, "T": _day}
 
 
-def keep_dates_only(
-    t: Tokens,
-) -> Tokens:
+def keep_dates_only(t: Tokens) -> Tokens:
     "The tokens, those without a licence turned to mere words, habits to a set."
     letters = list(t.letters)
     for k, x in enumerate(t.letters):

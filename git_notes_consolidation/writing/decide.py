@@ -14,7 +14,7 @@ import numpy as np
 from ..core.settings import SubconsciousnessConfig
 from ..similarity.lexical import Embedder, LexicalEmbedder, cosines, minilm_cosines
 from ..supersession.judge import (
-    denies, DOUBTED, SURE, repeat_key, to_confirm, weigh, WORTH_ASKING)
+    denies_replacement, DOUBTED, SURE, repeat_key, to_confirm, weigh, WORTH_ASKING)
 from ..supersession.questions import LIKELY, to_ask_about
 from ..core.models import Judgment, MemoryMetadata
 from ..core.memory import Memory
@@ -189,7 +189,7 @@ def consider(
         x, own = out[i], out[i].judgment
         if j is None: continue
         if treasured(x):
-            if denies(j):
+            if denies_replacement(j):
                 out[i] = x._replace(judgment=replace(own, confidence=DOUBTED, reason=j.reason), by="llm")
             continue
         wondered = own.relation != "coexist" and own.confidence >= WORTH_ASKING

@@ -13,7 +13,7 @@ from typing import Any
 from ..core.memory import Memory
 from ..core.models import EdgeType, MemoryEdge
 from ..supersession.judge import repeat_key
-from ..supersession.parts import untouched
+from ..supersession.parts import untouched_items
 from ..store.metadata import standing, taken_back
 from ..consolidation.view import View
 from ..consolidation.status import questions
@@ -185,7 +185,7 @@ def _of_edge(w: _Web, q: Mapping[str, Any], e: MemoryEdge, without: Collection[s
         return said(f"{new} and {old}: {e.edge_type.value}. Nothing is hidden.",
                     "links the two, and both stay", (e,))
     if e.kind == "partial":
-        kept = untouched(w.there[e.target_id], w.there[e.source_id])
+        kept = untouched_items(w.there[e.target_id], w.there[e.source_id])
         rest = ", ".join(f"“{x}”" for x in kept) or "the rest of it"
         return said(f"{new} replaces a part of {old}; {rest} goes on.",
                     f"both stay, the older marked as in part outdated; {rest} goes on", (e,))

@@ -13,7 +13,7 @@ from test_service import tangle
 
 from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.supersession.assertions import explicit
+from git_notes_consolidation.supersession.assertions import explicit_claims
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder, round_vectors
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
@@ -105,7 +105,7 @@ def test_a_name_that_many_share_leads_to_ten():
 def test_whatever_the_judge_can_read_as_a_name_is_a_candidate():
     ms = living_memories([*documents(fixture("dev")), *sample_memories()])
     by_name = {*_named(ms), *_titled(ms)}
-    read = {(a, b) for a, m in enumerate(ms) for b in range(a) if explicit(ms[b], m)}
+    read = {(a, b) for a, m in enumerate(ms) for b in range(a) if explicit_claims(ms[b], m)}
     assert len(read) > 40 and read <= by_name
 
 

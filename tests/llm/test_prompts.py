@@ -11,7 +11,7 @@ from inventing import leaks, rows
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.llm import prompts as llm_prompts
 from git_notes_consolidation.llm import summary_prompts as p
-from git_notes_consolidation.llm.protocol import BadReply, redacted
+from git_notes_consolidation.llm.protocol import BadReply, redact_request
 from git_notes_consolidation.llm.redact import redact
 
 FLASK = mem("Serve the API with Flask", "It is small.", days_ago=90)
@@ -50,7 +50,7 @@ def test_no_text_gets_out_of_its_fence(summary, content, namespace):
 
 def test_whoever_knows_the_content_does_not_know_the_salt():
     codes = ({user(ask([FLASK, FASTAPI])[0]).split()[2] for ask in ASK.values()}
-             | {llm_prompts.fenced({"M1": FLASK}, salt).split()[2] for salt in ("", "a", "b")})
+             | {llm_prompts.fence({"M1": FLASK}, salt).split()[2] for salt in ("", "a", "b")})
     assert len(codes) == 5  # The summary and the edges of the same two memories hold the same data
 
 
@@ -61,7 +61,7 @@ def test_no_secret_is_sent(task, row):
     m = mem("What we saw", f"It said:\n{row.text}\nThat is all.")
     if leaks(row.secret, redact(row.text)): pytest.skip("a miss, counted elsewhere")
     request, _ = ASK[task]([FLASK, m])
-    assert not leaks(row.secret, user(request)) and redacted(request) == request
+    assert not leaks(row.secret, user(request)) and redact_request(request) == request
 
 
 # Schemas

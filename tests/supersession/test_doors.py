@@ -9,7 +9,7 @@ from git_notes_consolidation.supersession import editions
 from git_notes_consolidation.supersession.parts import resolution_of
 from git_notes_consolidation.supersession.judge import judge_pair, unsure, weigh
 from git_notes_consolidation.supersession.questions import likely
-from git_notes_consolidation.supersession.editions import refilled, repeated
+from git_notes_consolidation.supersession.editions import changed_amount, exact_repeat
 from git_notes_consolidation.text.topics import SHORT_BODY
 from hypothesis import given, settings, strategies as st
 from helpers import rows_of
@@ -26,8 +26,8 @@ def said(a, b, **kw): return weigh(old(a, **kw), mem(b, **kw))
 @pytest.mark.parametrize("a, b", ROWS["a symbol is a word"])
 def test_a_symbol_is_a_word(a, b):
     "What is no repeat hides nothing, either way."
-    for x, y in ((a, b), (b, a)): assert repeated(old(x), mem(y)) is None
-    assert repeated(old(a), mem(a)) and repeated(old(b), mem(b))
+    for x, y in ((a, b), (b, a)): assert exact_repeat(old(x), mem(y)) is None
+    assert exact_repeat(old(a), mem(a)) and exact_repeat(old(b), mem(b))
 
 
 OPPOSITES = ROWS["opposites"]
@@ -40,7 +40,7 @@ def test_the_opposite_is_no_repeat_and_hides_nothing(pair):
 
 @pytest.mark.parametrize(("a", "b"), [("Held for 90 s", "held for ninety seconds."), ("The cap is 1,000 rows", "The cap is 1000 rows"),
                                       ("Cafe\u0301 is closed", "Caf\u00e9 is closed"), ("关闭缓存。", "关闭缓存"), ("Keep `a_b`", "Keep a_b!")])
-def test_only_the_writing_differs(a, b): assert repeated(old(a), mem(b)).relation == "duplicate"
+def test_only_the_writing_differs(a, b): assert exact_repeat(old(a), mem(b)).relation == "duplicate"
 
 
 APART = ROWS["apart"]
@@ -136,7 +136,7 @@ def test_no_text_is_too_long(unit):
     def took(n):
         text, start = unit * (n // len(unit)), time.process_time()
         o, m = old("Keep " + unit * 30, text), mem("Keep " + unit * 31, text + " 7")
-        for f in (repeated, refilled, likely, resolution_of, editions.new_edition): f(o, m)
+        for f in (exact_repeat, changed_amount, likely, resolution_of, editions.new_edition): f(o, m)
         return time.process_time() - start
     gc.collect()
     gc.freeze()  # What other tests have left is not gone through again and again

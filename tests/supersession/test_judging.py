@@ -4,7 +4,7 @@ import time
 from datetime import UTC, datetime
 
 import pytest
-from git_notes_consolidation.supersession.assertions import ABSTAINS, explicit
+from git_notes_consolidation.supersession.assertions import ABSTAINS, explicit_claims
 from git_notes_consolidation.supersession.claims import claims
 from git_notes_consolidation.supersession.judge import SURE, judge_pair, repeat_key, weigh
 from git_notes_consolidation.text.names import mentions, names_of
@@ -113,7 +113,7 @@ def test_a_proposal_claims_nothing(template, verb, summary): assert not said(fil
 
 
 @pytest.mark.parametrize("text", ROWS["another scope is another title"])
-def test_another_scope_is_another_title(text): assert not [j for j in explicit(TITLED, newer(text)) if j.relation == "supersede"]
+def test_another_scope_is_another_title(text): assert not [j for j in explicit_claims(TITLED, newer(text)) if j.relation == "supersede"]
 
 
 def test_numbers_and_negations_of_a_title_must_be_there():

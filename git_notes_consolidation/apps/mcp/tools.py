@@ -321,7 +321,7 @@ def memory_questions(
     workspace.asked |= {q["id"] for q in some}
     pairs = [Pair(q["id"], name[q["source"]], name[q["target"]], visible_text(q.get("type", ""), 40))
              for q in some]
-    return Questions(open_, llm_prompts.fenced(told, workspace.session), pairs,
+    return Questions(open_, llm_prompts.fence(told, workspace.session), pairs,
                      some[-1]["id"] if begin + limit < len(rows) else None)
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #4793b475
