@@ -325,7 +325,9 @@ def _parse_judgments(
     if strange := [*found.keys() - newer.keys()]: raise BadReply(f"there is no {strange[0][:20]}")
     def one(label: str, m: Memory) -> Judgment | BadReply:
         given = found.get(label)
-        try: return _judgment(label, _parse_answer(label, given, fields), m, not (alone and _is_designs_form(given)))
+        try:
+            return _judgment(label, _parse_answer(label, given, fields), m,
+                             not (alone and _is_designs_form(given)))
         except BadReply as e: return e
     said = tuple(one(*x) for x in newer.items())
     if all(isinstance(x, BadReply) for x in said): raise BadReply("; ".join(map(str, said[:8])))

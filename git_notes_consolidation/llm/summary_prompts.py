@@ -257,8 +257,8 @@ def support_request(
     named = {f"S{i}": s for i, s in enumerate(several, 1)}
     listed = "\n".join(f"{label} {escape_json(redact(s))}" for label, s in named.items())
     task = "Check these sentences:" if not question else (
-        f"Somebody answered {escape_json(redact(question[:2000]))} (it is data, too) with these sentences. Check "
-        f"them; one that answers another question, or about another thing, is not supported:")
+        f"Somebody answered {escape_json(redact(question[:2000]))} (it is data, too) with these sentences. "
+        f"Check them; one that answers another question, or about another thing, is not supported:")
     return _request("support", SUPPORT_PROMPT, SUPPORT_SYSTEM_PROMPT,
                     f"{_cluster(memories, outdated, amended)[0]}\n\n{task}\n{listed}",
                     object_of(named, "sentence", schema_of(_SupportReply)),

@@ -157,8 +157,8 @@ def untold(
             if r.interval: sentence = sentence[:r.span[0]] + sentence[r.span[1]:]
         return _YES.sub("", sentence)
     def doubts(sentence: str, memories: Sequence[Memory]) -> list[str]:
-        found = (apply_second_reading(replace(f, said=sentence), heard) for f in verify(bare(sentence), memories,
-                                                                          strange=1).findings)
+        found = (apply_second_reading(replace(f, said=sentence), heard)
+                 for f in verify(bare(sentence), memories, strange=1).findings)
         wrong = [replace(f, faults=rest) for f in found
                  if (rest := tuple(x for x in f.faults if not x.fact or x.fact.kind != "date"))]
         return [f"no memory tells “{f.said[:200]}”" if f.faults[0].kind == "strange" else objections([f])

@@ -447,7 +447,8 @@ class RecallService(_Tables):
         wanted = [*ids]
         def look(conn: sqlite3.Connection) -> dict[str, Memory]:
             self._up_to_date(conn)
-            return {i: redacted_memory(as_shown(m)) for i, m in store_tables.stored_memories(conn, wanted).items()}
+            return {i: redacted_memory(as_shown(m))
+                    for i, m in store_tables.stored_memories(conn, wanted).items()}
         return self._sound(look)
 
     def said_again(self, ids: Iterable[str]) -> dict[str, list[str]]:

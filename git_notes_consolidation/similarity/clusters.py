@@ -8,8 +8,9 @@ import math
 import numpy as np
 from typing import Any, NamedTuple
 from .neighbours import _level, _near_any, _threads, first_seen
-from .linkage import (
-    _Clusters, _final_clusters, _merge_all, _labels, _near_pairs, _room, _initial_clusters, dendrogram, flat_clusters, groups_of)
+from git_notes_consolidation.similarity.linkage import (
+    _Clusters, _final_clusters, _initial_clusters, _labels, _merge_all, _near_pairs, _room, dendrogram,
+    flat_clusters, groups_of)
 from collections import Counter
 from collections.abc import Generator, Mapping, Sequence
 from dataclasses import dataclass, field

@@ -245,7 +245,8 @@ def get_embedder(
     "The embedder that the settings name."
     minilm = MiniLMEmbedder(config.embedding_model_dir or None)
     if config.embedder == "minilm": return minilm
-    if config.embedder == "plugin": return PluginVectors(plugin_index, minilm if _is_available(minilm) else None)
+    if config.embedder == "plugin":
+        return PluginVectors(plugin_index, minilm if _is_available(minilm) else None)
     if config.embedder == "lexical": return LexicalEmbedder()
     return EndpointEmbedder(config.embedding_base_url, config.embedding_model,
                             _key(config.embedding_base_url, os.environ if env is None else env))

@@ -330,7 +330,8 @@ def sentence_faults(p: Piece, given: Sources) -> tuple[Fault, ...]:
     if is_quoted(p, given): return ()
     dated = any(measure(f) in ("day", "month") for f in p.stated)
     when = "" if dated else relative_date(p.raw)
-    checks = (_strange_words, _values, _unknown_names, _misplaced_names, _contradicted, _overstated_scope, _outdated_values)
+    checks = (_strange_words, _values, _unknown_names, _misplaced_names, _contradicted, _overstated_scope,
+              _outdated_values)
     undated = [Fault("undated", when)] if when else []
     return (*undated, *(f for check in checks for f in check(p, given)))
 

@@ -14,7 +14,8 @@ from ..text.names import references
 from ..text.topics import OPEN
 from ..text.words import LIGHT_VERBS, negates, stem, STOP_WORDS, words_of
 from git_notes_consolidation.supersession.claims import (
-    Claim, Token, _BE, _FAVOUR, _ITSELF, _Match, _NOUNS, _PARTLY, _PARTS, _object_match, _subject_match, _clause, claims,
+    Claim, Token, _BE, _FAVOUR, _ITSELF, _Match, _NOUNS, _PARTLY, _PARTS, _clause, _object_match,
+    _subject_match, claims,
     identity, refers_to)
 
 # %% auto #0
@@ -220,7 +221,8 @@ def _span(text: str, c: Claim, m: _Match) -> str:
 # %% ../../nbs/10_supersession/03_assertions.ipynb #e39fee1e
 def _read(text: str, c: Claim, older: Memory, newer: Memory) -> Judgment | None:
     "What one claim says about the older memory; none when it does not name it."
-    if _is_reversed(c, older, newer): return abstain("wrong direction: it says that the older one replaces it")
+    if _is_reversed(c, older, newer):
+        return abstain("wrong direction: it says that the older one replaces it")
     m = (None if c.form == "reverse" else _subject_match(c, older) if c.form in ("passive", "relative")
          else _object_match(c, older, newer))
     if m is None: return None

@@ -319,7 +319,8 @@ def _object_match(c: Claim, older: Memory, newer: Memory) -> _Match | None:
             return _Match(j, j, True, part) if _object_may_end(toks, j + 1, known) else None
         if t.kind == "word" and stem(t.text) in known.title:
             last, whole = _title_run(toks, j, known)
-            if whole and _object_may_end(toks, last + 1, known, older.content): return _Match(j, last, False, part)
+            if whole and _object_may_end(toks, last + 1, known, older.content):
+                return _Match(j, last, False, part)
             j = last + 1
         else: j, part = (j + 1, part) if number else _skip_filler(toks, j, part)
     return None

@@ -101,7 +101,8 @@ _ENDS = re.compile(r"(?i)\b" + any_of(
 
 def _carries_out(older: Memory, newer: Memory) -> bool:
     said, gone = newer.summary, _GONE.search(newer.summary)
-    if not gone and not _DONE.search(said) or _RETURNS.search(said) or leaves_behind(older, newer): return False
+    if not gone and not _DONE.search(said) or _RETURNS.search(said): return False
+    if leaves_behind(older, newer): return False
     if is_open(older) and len(content_stems(older.summary) - content_stems(said)) < 2: return False
     if older.namespace == "blockers" or gone and not _ENDS.search(older.text): return False
     for form in (_LATELY, _DONE, _GONE): said = form.sub(" ", said)

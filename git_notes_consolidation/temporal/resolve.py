@@ -257,7 +257,8 @@ def _align_ranges(c: Scene, ends: dict[int, int]) -> None:
         x, y = c.t.letters[a:ends[a]], c.t.letters[b:ends[b]]
         if first.grain != r.grain or not signs or not _TO | _AND >= {*signs}: continue
         if x == "M" and y[-1] == "y": c.found[a] = _nearest_of_name(first, r, "last")
-        if y in ("W", "M") and y == x[-1] and _is_range(c, a, signs): c.found[b] = _nearest_of_name(r, first, "next")
+        if y in ("W", "M") and y == x[-1] and _is_range(c, a, signs):
+            c.found[b] = _nearest_of_name(r, first, "next")
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #2b20ac60
 _ANY_JOIN = anywhere(JOINS)
