@@ -143,24 +143,13 @@ def _cluster(memories: Sequence[Memory], rows: np.ndarray, label: int) -> Memory
 # %% ../../nbs/07_similarity/09_clusters.ipynb #2bedb24d
 def _leaves(
     tree: np.ndarray,  # From `dendrogram`
-) -> np.ndarray:  # (n,) the rows from left to right
-    "The leaves of the dendrogram in order."
-    parts = [[i] for i in range(len(tree) + 1)]
-    for left, right, _, _ in tree: parts.append(parts[int(left)] + parts[int(right)])
-    return np.array(parts[-1])
-
-
-def _walls(
-    tree: np.ndarray,  # From `dendrogram`
-    order: np.ndarray,  # (n,) its leaves from left to right
-) -> np.ndarray:  # (n − 1,) between each leaf and the next
-    "The average distance at which neighbouring leaves first come together."
-    # last: position of a cluster's rightmost leaf
-    walls, last = np.zeros(len(tree)), np.argsort(order).tolist()
+) -> tuple[np.ndarray, np.ndarray]:  # (n,) the rows from left to right, (n − 1,) the walls between them
+    "The leaves of the dendrogram in order, and the average distance at which neighbours come together."
+    parts: list[tuple[list[int], list[float]]] = [([i], []) for i in range(len(tree) + 1)]
     for left, right, height, _ in tree:
-        walls[last[int(left)]] = height
-        last.append(last[int(right)])
-    return walls
+        (a, u), (b, v) = parts[int(left)], parts[int(right)]
+        parts.append((a + b, [*u, height, *v]))
+    return np.array(parts[-1][0]), np.array(parts[-1][1])
 
 # %% ../../nbs/07_similarity/09_clusters.ipynb #2863c4b7
 def split(
@@ -170,9 +159,8 @@ def split(
 ) -> list[np.ndarray]:  # Row numbers of each part; together all rows, each once
     "A cluster in parts that are not too large."
     if len(X) <= most: return [np.arange(len(X))]
-    tree = dendrogram(X)
-    order = _leaves(tree)
-    walls, todo, parts = _walls(tree, order), [(0, len(X))], []
+    order, walls = _leaves(dendrogram(X))
+    todo, parts = [(0, len(X))], []
     while todo:
         a, b = todo.pop()
         if b - a <= most:

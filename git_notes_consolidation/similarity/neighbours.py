@@ -136,6 +136,14 @@ class SearchVectors(NamedTuple):
     floor: float = 0.0  # Least cosine of a pair that it finds
 
 # %% ../../nbs/07_similarity/07_neighbours.ipynb #b1351d76
+def _in_order(found: Sequence[tuple[np.ndarray, ...]], by_age: np.ndarray) -> Candidates:
+    "Pairs of rows by age, in the rows' own numbers and order."
+    newer, older, similarity = (np.concatenate(part) for part in zip(*found))
+    newer, older = by_age[newer], by_age[older]
+    last = np.lexsort((older, newer))
+    return Candidates(newer[last], older[last], similarity[last])
+
+
 def fused_older(
     halves: Sequence[SearchVectors],  # At least one; the similarity of a pair is its cosine in the first
     order: Sequence[int] | np.ndarray,  # (n,) ages: smaller is older; equals are not older than each other
@@ -169,28 +177,19 @@ def fused_older(
             for x in S: x[inside] = -np.inf
         i, j = _fuse([_best(x, max(other, depth), f) for x, f in zip(S, floors)], other)
         found.append((i + a, j, S[0][i, j]))
-    newer, older, similarity = (np.concatenate(part) for part in zip(*found))
-    newer, older = by_age[newer], by_age[older]
-    last = np.lexsort((older, newer))
-    return Candidates(newer[last], older[last], similarity[last])
+    return _in_order(found, by_age)
 
 # %% ../../nbs/07_similarity/07_neighbours.ipynb #f4cd38ed
 class Stretch(NamedTuple):
     "Rows by age, of which those before `first` are only looked at."
-    halves: tuple[SearchVectors, ...]
-    age: np.ndarray
-    groups: np.ndarray
+    given: Mapping[str, Any]  # As `fused_older` takes it
     first: int
-    same: int
-    other: int
-    kin: Mapping[Any, Collection[Any]] | None
 
 
 def older_of(s: Stretch) -> Candidates:
     "The candidates of a stretch's own rows."
     with threadpool_limits(1, "blas"):  # A share is one core's
-        found = fused_older(s.halves, s.age, s.groups, s.same, s.other, s.kin,
-                            since=s.age[s.first])
+        found = fused_older(**s.given)
     return Candidates(*(x[found.newer >= s.first] for x in found))
 
 # %% ../../nbs/07_similarity/07_neighbours.ipynb #71e51ba1
@@ -215,10 +214,7 @@ def shared_older(
     ordered, age, names = [h._replace(vectors=np.asarray(h.vectors)[by]) for h in halves], age[by], names[by]
     edges = np.unique((len(age) * np.sqrt(np.arange(4 * n + 1) / (4 * n))).astype(int)).tolist()
     def stretch(a: int, b: int) -> Stretch:
-        return Stretch(tuple(h._replace(vectors=h.vectors[:b]) for h in ordered), age[:b], names[:b], a,
-                       same, other, kin)
-    found = parallel_map(older_of, [stretch(a, b) for a, b in zip(edges, edges[1:])], n)
-    newer, older, similarity = (np.concatenate(part) for part in zip(*found))
-    newer, older = by[newer], by[older]
-    last = np.lexsort((older, newer))
-    return Candidates(newer[last], older[last], similarity[last])
+        seen = [h._replace(vectors=h.vectors[:b]) for h in ordered]
+        return Stretch(dict(halves=seen, order=age[:b], groups=names[:b], same=same, other=other, kin=kin,
+                            since=age[a]), a)
+    return _in_order(parallel_map(older_of, [stretch(a, b) for a, b in zip(edges, edges[1:])], n), by)
