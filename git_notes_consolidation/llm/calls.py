@@ -101,8 +101,7 @@ def command(
 # %% ../../nbs/09_llm/13_calls.ipynb #b7189155
 def _texts(name: str, request: Request) -> tuple[str, str]:
     "The instructions, where the program takes any apart, and what it gets on standard input."
-    system, asked = ("\n\n".join(m["content"] for m in request.messages if (m["role"] == "user") == user)
-                     for user in (False, True))
+    system, asked = request.texts()
     if name == "claude": return system, asked
     shape = f"The JSON schema of the reply:\n{json.dumps(request.schema)}" if name == "gemini" else ""
     return "", "\n\n".join(filter(None, (system, asked, shape)))

@@ -299,8 +299,7 @@ def as_client(
     "A client as it is; the designs' as one of ours."
     if isinstance(llm, Client) or not hasattr(llm, "complete"): return llm
     async def said(request: Request) -> str:
-        system, user = ("\n\n".join(m["content"] for m in request.messages if (m["role"] == "user") == asked)
-                        for asked in (False, True))
+        system, user = request.texts()
         reply = llm.complete(prompt=user, system=system, json_mode=True)
         if isawaitable(reply): reply = await reply
         reply = getattr(reply, "content", getattr(reply, "text", reply))

@@ -34,6 +34,12 @@ class Request:
     about: Mapping[str, Any] = field(default_factory=dict, compare=False)
     odds: bool = False  # Ask only for the probability of each first token
 
+    def texts(self) -> tuple[str, str]:
+        "The instructions, and what is asked."
+        system, asked = ("\n\n".join(m["content"] for m in self.messages if (m["role"] == "user") == user)
+                         for user in (False, True))
+        return system, asked
+
 # %% ../../nbs/09_llm/10_protocol.ipynb #f186ba6e
 class BadReply(ValueError):
     "A reply that does not fit: another shape, an unknown id, a quotation that is not in the memory."
