@@ -22,7 +22,7 @@ from ..text.subjects import last_words
 from ..similarity.clusters import (
     KnownClusters, MemoryCluster, clusters_from, near_clusters)
 from ..similarity.linkage import flat_clusters
-from ..llm.batch import Job
+from ..llm.client import Job
 from ..supersession.judge import SURE
 from ..summaries.extraction import NothingToQuote, summarize_cluster
 from ..summaries.generation import draft_id, redraft

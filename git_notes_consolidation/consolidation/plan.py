@@ -26,7 +26,7 @@ from git_notes_consolidation.consolidation.pipeline import (
 from .expiry import Due, reasons, RULE
 
 if TYPE_CHECKING:
-    from git_notes_consolidation.llm.batch import Heard
+    from git_notes_consolidation.llm.client import Heard
     from git_notes_consolidation.llm.protocol import Usage
 
 # %% auto #0

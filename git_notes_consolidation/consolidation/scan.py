@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.text.words import MemoryNames
     from git_notes_consolidation.similarity.lexical import Embedder
     from git_notes_consolidation.similarity.clusters import KnownClusters
-    from git_notes_consolidation.llm.batch import Model
+    from git_notes_consolidation.llm.client import Model
 
 # %% auto #0
 __all__ = ['Scope', 'living_memories', 'Scanned', 'collapse']

@@ -32,10 +32,9 @@ from ..store.accesses import (
     access_counts, flush, forget, unflushed, with_unflushed)
 from ..store.changes import LastRun, remember_run, seal
 from ..store.tables import patch
-from ..llm.client import as_client, ask_all, Client
+from ..llm.client import Client, Model, Parser, as_client, ask_all
 from ..llm.prompts import JUDGE_PROMPT
 from ..llm.summary_prompts import EDGES_PROMPT, SUMMARY_PROMPT, SUPPORT_PROMPT
-from ..llm.batch import Model, Parser
 from ..llm.protocol import Answer, Request
 from ..supersession.judge import JUDGE
 from ..summaries.extraction import SUMMARIZER

@@ -10,12 +10,11 @@ from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any
-from ..llm.batch import Heard, Model
+from ..llm.client import Client, Heard, Model, ask_all, get_client
 from ..llm.prompts import JUDGE, Prompt
 from ..core.settings import SubconsciousnessConfig
 from ..writing.decide import Neighbour, Pool, consider, decide, nearest, threshold_for
 from ..similarity.lexical import Embedder, LexicalEmbedder
-from ..llm.client import Client, ask_all, get_client
 from ..llm.protocol import Usage
 from ..core.models import Judgment
 from ..core.memory import Memory

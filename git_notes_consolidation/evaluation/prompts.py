@@ -19,9 +19,8 @@ from .fourway import model_of
 from .intervals import Scored, Share, share, Table
 from .labelled import shown
 from .pairs import Pair
-from ..llm.batch import Heard
+from ..llm.client import Client, Heard
 from ..llm.providers import Bound, price
-from ..llm.client import Client
 from ..llm.prompts import (
     JUDGE, PairReply, Prompt, batches, judge_request, odds_request, parse_shape)
 from ..llm.protocol import Request, Usage

@@ -6,16 +6,15 @@
 from __future__ import annotations
 import json, os, re, signal
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from functools import lru_cache
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import Any
 from ..core.extras import need
 from .providers import Provider, find_program
 from .protocol import (
-    Fault, Reply, Request, fault_of_status, mapping, one_line, read_reply)
-from contextlib import suppress
-from pathlib import Path
-from tempfile import TemporaryDirectory
-from .prompts import json_object
+    Fault, Reply, Request, fault_of_status, json_object, mapping, one_line, read_reply)
 
 # %% auto #0
 __all__ = ['command']

@@ -16,7 +16,7 @@ from ..core.visible import json_line
 from ..text.words import STOP_WORDS
 from ..temporal.resolve import find_references, outlook_of
 from .redact import _MARK, redact
-from .protocol import BadReply, Request
+from .protocol import BadReply, Request, json_object
 from ..core.models import Judgment
 
 # %% auto #0
@@ -133,25 +133,6 @@ class PairReply(Shape):
     relation: Literal["duplicate", "supersede", "merge", "coexist"] = "coexist"
     kind: Literal["full", "partial"] | None = None
     confidence: Level = "medium"
-
-# %% ../../nbs/09_llm/15_prompts.ipynb #c1680f05
-def _unique(items: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len({k for k, _ in items}) < len(items): raise BadReply("a key comes twice")
-    return dict(items)
-
-
-def json_object(
-    text: str,  # A reply
-) -> dict[str, Any]:
-    "The one JSON object in a reply."
-    text = re.sub(r"\A\s*<think>.*?</think>", "", text, flags=re.S)
-    if (start := text.find("{")) < 0: raise BadReply("no JSON object in it")
-    try: value, end = json.JSONDecoder(object_pairs_hook=_unique).raw_decode(text, start)
-    except BadReply: raise
-    except (ValueError, RecursionError): raise BadReply("no whole JSON object in it") from None
-    if "{" in text[end:]: raise BadReply("more than one JSON object in it")
-    found: dict[str, Any] = value
-    return found
 
 # %% ../../nbs/09_llm/15_prompts.ipynb #6d1b71a2
 @cache

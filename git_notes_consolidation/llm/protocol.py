@@ -5,15 +5,15 @@
 # %% ../../nbs/09_llm/10_protocol.ipynb #c99a70e9
 from __future__ import annotations
 import json, logging, math, re
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from inspect import isawaitable
+from pathlib import Path
 from typing import Any, Generic, TypeVar
 from ..core.memory import digest
 from .redact import redact
-from collections import Counter
 from .providers import Provider, Tables
-from inspect import isawaitable
-from pathlib import Path
 
 # %% auto #0
 __all__ = ['RULES', 'Request', 'BadReply', 'Answer']
@@ -177,6 +177,25 @@ def fault_of_status(
     if status < 500: kind = next((k for k, known in _CODES.items() if known & {code, kind_}), kind)
     parameter = _unsupported(param, message) if kind == "parameter" else ""
     return Fault(kind, f"{status} {message}".strip(), _wait(headers), parameter)
+
+# %% ../../nbs/09_llm/10_protocol.ipynb #c1680f05
+def _unique(items: list[tuple[str, Any]]) -> dict[str, Any]:
+    if len({k for k, _ in items}) < len(items): raise BadReply("a key comes twice")
+    return dict(items)
+
+
+def json_object(
+    text: str,  # A reply
+) -> dict[str, Any]:
+    "The one JSON object in a reply."
+    text = re.sub(r"\A\s*<think>.*?</think>", "", text, flags=re.S)
+    if (start := text.find("{")) < 0: raise BadReply("no JSON object in it")
+    try: value, end = json.JSONDecoder(object_pairs_hook=_unique).raw_decode(text, start)
+    except BadReply: raise
+    except (ValueError, RecursionError): raise BadReply("no whole JSON object in it") from None
+    if "{" in text[end:]: raise BadReply("more than one JSON object in it")
+    found: dict[str, Any] = value
+    return found
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #0196889d
 def one_line(text: str) -> str:

@@ -6,14 +6,14 @@
 from __future__ import annotations
 import ipaddress, json, os, re, shutil, sqlite3, threading, time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from pathlib import Path
-from urllib.parse import urlsplit
-from ..core.settings import ConfigError, PROGRAMS, SubconsciousnessConfig
 from contextlib import contextmanager
+from dataclasses import dataclass, field, replace
 from datetime import datetime, timezone
 from importlib.resources import files
+from pathlib import Path
 from typing import NamedTuple
+from urllib.parse import urlsplit
+from ..core.settings import ConfigError, PROGRAMS, SubconsciousnessConfig
 from ..core.processes import write_ahead
 
 # %% auto #0

@@ -6,12 +6,12 @@
 from __future__ import annotations
 import ipaddress, json, re, tomllib
 from base64 import b64decode
+from collections import defaultdict
 from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import cache, lru_cache
 from importlib.resources import files
 from typing import Any, NamedTuple
-from collections import defaultdict
-from dataclasses import replace
 from ..core.memory import Memory
 
 # %% auto #0

@@ -11,10 +11,10 @@ from functools import partial
 from typing import Annotated, Any, Literal
 from ..core.memory import Memory
 from ..core.models import edge_type, EdgeType, SummaryDecision
-from .protocol import BadReply, Request
+from .protocol import BadReply, Request, json_object
 from .prompts import (
     CONFIDENCE, Label, Level, Most, Shape, _DATA, _MARK, _T, _request, checked_line, escape_json, fence,
-    find_quote, json_object, fold_words, labels, object_of, parse_shape, schema_of)
+    find_quote, fold_words, labels, object_of, parse_shape, schema_of)
 from .redact import redact
 
 # %% auto #0

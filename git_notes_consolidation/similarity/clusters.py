@@ -6,14 +6,14 @@
 from __future__ import annotations
 import math
 import numpy as np
+from collections import Counter
+from collections.abc import Generator, Mapping, Sequence
+from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from .neighbours import _level, _near_any, _threads, first_seen
 from git_notes_consolidation.similarity.linkage import (
     _Clusters, _final_clusters, _initial_clusters, _labels, _merge_all, _near_pairs, _room, dendrogram,
     flat_clusters, groups_of)
-from collections import Counter
-from collections.abc import Generator, Mapping, Sequence
-from dataclasses import dataclass, field
 from ..core.memory import Memory
 from ..core.settings import (
     DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, SubconsciousnessConfig)

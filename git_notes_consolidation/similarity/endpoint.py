@@ -11,12 +11,12 @@ from contextlib import closing
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
+from typing import Any
+from urllib.parse import urlsplit
 from ..core.memory import Memory
 from .lexical import (
     Embedder, EmbeddingError, LexicalEmbedder, Thresholds, calibrate, round_vectors, tokens)
 from .minilm import MiniLMEmbedder
-from typing import Any
-from urllib.parse import urlsplit
 from ..core.extras import need
 from ..core.settings import ConfigError, SubconsciousnessConfig
 

@@ -4,13 +4,13 @@
 
 # %% ../../nbs/07_similarity/01_lexical.ipynb #f8929065
 from __future__ import annotations
-from collections.abc import Mapping, Sequence
-from typing import Any, NamedTuple, Protocol
-from ..core.extras import numpy as np
 import json, math, re, unicodedata, zlib
 from collections import Counter
+from collections.abc import Mapping, Sequence
 from functools import lru_cache
 from importlib.resources import files
+from typing import Any, NamedTuple, Protocol
+from ..core.extras import numpy as np
 
 # %% auto #0
 __all__ = ['FUNCTION_WORDS', 'CALIBRATION_PAIRS', 'Embedder', 'round_vectors', 'EmbeddingError', 'tokens', 'LexicalEmbedder',

@@ -7,8 +7,8 @@ from __future__ import annotations
 import numpy as np
 from collections.abc import Collection, Mapping, Sequence
 from contextlib import AbstractContextManager
-from typing import Any, NamedTuple
 from threadpoolctl import threadpool_limits
+from typing import Any, NamedTuple
 from ..core.processes import parallel_map, process_count
 
 # %% auto #0

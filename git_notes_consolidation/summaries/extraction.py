@@ -5,8 +5,10 @@
 # %% ../../nbs/11_summaries/07_extraction.ipynb #400619b2
 from __future__ import annotations
 import re
+import numpy as np
 from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import replace
+from datetime import datetime
 from typing import NamedTuple
 from ..core.memory import Memory, digest
 from ..core.models import (
@@ -17,8 +19,6 @@ from .quotations import (
     normalized, one_line, same_statement, sentences, with_dates, with_remarks)
 from ..text.words import title_words
 from .alignment import overturns, pieces
-import numpy as np
-from datetime import datetime
 from ..text.facts import find_facts
 from ..text.sentences import with_full_stop
 from ..similarity.lexical import Embedder, LexicalEmbedder

@@ -4,16 +4,16 @@
 
 # %% ../../nbs/11_summaries/10_generation.ipynb #1a4f4d2e
 from __future__ import annotations
+import re
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import replace
 from typing import Any, NamedTuple
-from ..llm.batch import Job, Model
+from ..llm.client import Job, Model
 from ..core.models import CaptureConfidence, MemorySummary, SummaryDecision
 from ..core.memory import Memory, digest
 from ..llm.summary_prompts import SUMMARY_PROMPT, SUPPORT_PROMPT, Draft
 from .alignment import content_keys, has_word, pieces, sentences, words
 from .verification import Fault, Finding, parts, Verification, verify
-import re
 from ..text.facts import find_facts, same_value
 
 # %% auto #0

@@ -5,6 +5,9 @@
 # %% ../../nbs/11_summaries/05_quotations.ipynb #a794798d
 from __future__ import annotations
 import math, re
+import numpy as np
+from collections.abc import Collection, Iterator, Sequence
+from dataclasses import replace
 from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
@@ -13,9 +16,6 @@ from ..core.models import Quote
 from ..text.sentences import split_sentences
 from ..text.topics import own_sentences
 from ..temporal.resolve import find_references
-import numpy as np
-from collections.abc import Collection, Iterator, Sequence
-from dataclasses import replace
 from ..text.words import STOP_WORDS
 from ..similarity.lexical import Embedder
 

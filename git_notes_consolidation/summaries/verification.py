@@ -17,8 +17,8 @@ from ..text.facts import Fact, same_value
 from ..text.sentences import word_set
 from ..text.words import STOP_WORDS
 from .alignment import (
-    Piece, Vocabulary, means_day, measure, noun, pieces, same_noun, tells, word_key, words)
-from .holding import _CUES, _NARROWS, Clause, clauses, Statement, statements
+    Clause, Piece, Statement, Vocabulary, _CUES, _NARROWS, clauses, means_day, measure, noun, pieces,
+    same_noun, statements, tells, word_key, words)
 
 # %% auto #0
 __all__ = ['parts', 'Sources', 'is_quoted', 'sentence_faults', 'Finding', 'share_retold', 'Verification', 'coverage', 'verify']

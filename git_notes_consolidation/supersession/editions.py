@@ -6,18 +6,18 @@
 from __future__ import annotations
 import re, unicodedata
 from dataclasses import replace
+from datetime import timedelta
+from difflib import SequenceMatcher
 from functools import lru_cache
+from typing import NamedTuple
 from ..core.memory import Memory
 from ..core.models import Judgment
 from ..text.facts import Fact, find_facts, same_value
 from ..text.factuality import hedge, is_fragment, undecided
-from difflib import SequenceMatcher
-from typing import NamedTuple
 from ..text.scopes import other_scope
 from ..text.sentences import word_set
 from ..text.topics import (
     SHORT_BODY, STATING_NAMESPACES, any_of, other_subject, own_sentences)
-from datetime import timedelta
 from ..similarity.lexical import similarity as lexical
 from ..text.names import document_head
 from ..text.words import stem, title_words

@@ -4,9 +4,9 @@
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #8b493be5
 from __future__ import annotations
+import re
 from datetime import date
 from typing import NamedTuple
-import re
 
 # %% auto #0
 __all__ = ['MONTHS_OF', 'DAYS_OF', 'DAY', 'CYCLES', 'BLANK', 'ordinal', 'civil', 'index', 'start', 'Period', 'iso_week', 'period',

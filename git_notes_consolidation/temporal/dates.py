@@ -5,14 +5,14 @@
 # %% ../../nbs/05_temporal/10_dates.ipynb #7c0c9f9c
 from __future__ import annotations
 import re
+from collections.abc import Iterable
 from functools import partial
+from typing import Any
 from .calendar import (
     CYCLES, DAY, at_time, civil, floor, index, nearest, ordinal, period, shifted)
 from git_notes_consolidation.temporal.grammar import (
     AFTER_YEAR, Phrase, Reading, Rules, SECONDS, STEP, dated, dated_thing, of_period, production, toward,
     unresolved)
-from collections.abc import Iterable
-from typing import Any
 
 # %% auto #0
 __all__ = []

@@ -4,10 +4,10 @@
 
 # %% ../../nbs/05_temporal/05_names.ipynb #466eb165
 from __future__ import annotations
+import re
 from functools import cached_property
 from .tense import _BASE, cue
 from .lexicon import Place, Tokens, _ENDS, around
-import re
 from .calendar import BLANK
 
 # %% auto #0

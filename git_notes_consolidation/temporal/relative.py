@@ -5,6 +5,7 @@
 # %% ../../nbs/05_temporal/11_relative.ipynb #339f1524
 from __future__ import annotations
 from functools import partial
+from typing import Any
 from .calendar import (
     CYCLES, DAY, floor, index, nearest, part, period, shifted)
 from .grammar import (
@@ -12,7 +13,6 @@ from .grammar import (
     length, moved, of_period, production, toward, unresolved)
 from .names import Word, noun_follows
 from .tense import tense
-from typing import Any
 
 # %% auto #0
 __all__ = []

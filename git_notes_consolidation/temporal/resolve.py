@@ -6,6 +6,8 @@
 from __future__ import annotations
 import re
 from collections.abc import Callable, Sequence
+from dataclasses import replace
+from datetime import datetime, timedelta, timezone
 from functools import partial
 from itertools import pairwise
 from .calendar import (
@@ -17,8 +19,6 @@ from .lexicon import _ENDS, in_english, tells_time, tokens
 from .tense import _MOVED
 from .dates import DATES
 from .relative import RELATIVE, UNDATED
-from dataclasses import replace
-from datetime import datetime, timedelta, timezone
 from ..core.models import TemporalReference
 from .names import keep_dates_only
 

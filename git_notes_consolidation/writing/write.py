@@ -18,8 +18,7 @@ from ..observability.tracing import span
 from ..observability.metrics import count
 from ..similarity.endpoint import get_embedder
 from ..store.git import open_repo
-from ..llm.client import ask_all, Client
-from ..llm.batch import Model
+from ..llm.client import Client, Model, ask_all
 from ..llm.redact import secret_warning
 from ..consolidation.stores import client_for
 from .decide import (

@@ -10,8 +10,7 @@ from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.evaluation.labelled import fixture
 from git_notes_consolidation.evaluation.pairs import load_pairs
-from git_notes_consolidation.llm.batch import Heard
-from git_notes_consolidation.llm.client import get_client
+from git_notes_consolidation.llm.client import Heard, get_client
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.writing.write import open_writing

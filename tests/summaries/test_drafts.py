@@ -10,7 +10,7 @@ from pathlib import Path
 import pytest
 from git_notes_consolidation.consolidation.cluster import last_words
 from git_notes_consolidation.core.memory import mem
-from git_notes_consolidation.llm.batch import Job
+from git_notes_consolidation.llm.client import Job
 from git_notes_consolidation.llm.summary_prompts import summary_request
 from git_notes_consolidation.summaries.extraction import summarize_cluster
 from git_notes_consolidation.summaries.generation import check, drafted_summary
