@@ -90,6 +90,13 @@ def test_an_amended_memory_holds_but_for_the_value_that_was_changed():
     assert doubts("Retries have 8 attempts.", [old, new], **told) == {"outdated"}
 
 
+def test_a_value_that_falls_falls_everywhere():
+    assert len(verify("Webhooks get 7 attempts. The load is spread over seven attempts by jitter.", TOPIC).wrong) == 2
+
+
+def test_relative_dates_mean_nothing_to_a_reader(): assert "undated" in doubts("Webhooks were retried six times yesterday.")
+
+
 def test_what_is_missing_is_no_fault():
     short, more = "Webhooks are retried six times within one day.", "Six attempts over 24 h. Never retry a 410."
     v = verify(short, TOPIC, expected=more)
