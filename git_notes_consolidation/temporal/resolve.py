@@ -17,17 +17,13 @@ from git_notes_consolidation.temporal.grammar import (
     production, toward, unresolved)
 from .lexicon import _ENDS, in_english, tells_time, tokens
 from .tense import _MOVED
-from .dates import DATES
-from .relative import RELATIVE, UNDATED
+from .rules import RULES
 from ..core.models import TemporalReference
 from .names import keep_dates_only
 
 # %% auto #0
-__all__ = ['RULES', 'TEMPORAL_PATTERNS', 'marked', 'counted', 'find_references', 'detect_temporal_references',
+__all__ = ['TEMPORAL_PATTERNS', 'marked', 'counted', 'find_references', 'detect_temporal_references',
            'resolve_temporal_reference']
-
-# %% ../../nbs/05_temporal/13_resolve.ipynb #dd43828a
-RULES = [*RELATIVE, *DATES, *UNDATED]
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #992c2840
 ANYWHERE = anywhere(RULES)

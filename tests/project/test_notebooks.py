@@ -105,7 +105,7 @@ def form(path):
     if d and not directives(all_[0]).get("default_exp"): yield "the first cell is not `#| default_exp name`"
     at, title = next(((k, source(c)) for k, c in enumerate(all_) if c["cell_type"] == "markdown"), (9, ""))
     if not re.match(r"# \S.*\n+> \S", title) or at > 1: yield "the first text is not `# Title`, an empty line and `> subtitle`"
-    # `nbs/05_temporal/11_relative.ipynb` exports `temporal.relative`; what has no number, and an overview, export nothing
+    # `nbs/05_temporal/11_rules.ipynb` exports `temporal.rules`; what has no number, and an overview, export nothing
     parts = [re.fullmatch(r"(?!00_overview)\d\d_(\w+)", part) for part in path.relative_to(ROOT / "nbs").with_suffix("").parts]
     if d != (".".join(p[1] for p in parts) if all(parts) else None): yield f"it exports {d}, and its name says otherwise"
     for line in (line for c in cells(path, "code") for line in source(c).splitlines() if len(line) > 110):
