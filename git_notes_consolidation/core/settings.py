@@ -217,7 +217,6 @@ class ConsolidationSettings(_Checked):
     max_change: float = in_file(0.10, most=0.10)
     # Run after each run, with its event as JSON on standard input
     event_command: str = ""
-    event_webhook: str = ""  # Address that the event is posted to
 
     def __post_init__(self) -> None:
         super().__post_init__()
@@ -349,7 +348,7 @@ RETIRED: dict[str, tuple[str, str]] = {  # Name: the value that always holds, wh
     "llm_concurrency": ("0", "a local model gets 1 call at once, a program 2, others 8"),
     "llm_rpm": ("0", "a server that wants fewer calls says so, and gnc waits"),
     "llm_candidates": ("6", "a model is asked about the 6 nearest older memories"),
-    "event_entry_points": ("false", "event_command and event_webhook tell others of a run"),
+    "event_entry_points": ("false", "event_command tells others of a run"),
     "hook_pressure": ("2000", "a hook starts a run at 2000 hot and warm memories"),
     "session_format": ("markdown", "gnc context prints the XML"),
     "summaries_superseded": ("true", "a session is told what was replaced"),

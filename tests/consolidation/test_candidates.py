@@ -72,34 +72,12 @@ def test_another_embedder_is_asked_beside_the_words():
     assert {(a, b) for a, b, x in pairs if x is not None and x < Blurred.floor} - only
 
 
-def test_what_the_embedder_has_no_vector_for_is_found_by_its_words():
-    old, new = mem("Serve the API with Flask", days_ago=90), mem("FastAPI serves the API", "Flask was too slow.", days_ago=9)
-    s = scanned([old, new], Blurred())
-    blind = replace(s, vectors=np.zeros_like(s.vectors))
-    assert candidates(blind, s.memories) == [(1, 0, None)] and candidates(replace(blind, lexical=None), s.memories) == []
-
-
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("embedder", [LexicalEmbedder(), Blurred()], ids=lambda e: e.name)
 @pytest.mark.parametrize("k", [1, 60, 200])
 def test_the_candidates_of_a_memory_depend_on_what_is_older(embedder, k):
     whole, part = scanned(sample_memories(), embedder), scanned(living_memories(sample_memories())[:k], embedder)
     assert [c for c in candidates(whole, whole.memories) if c[0] < k] == candidates(part, part.memories)
-
-
-def test_what_is_named_by_its_title_is_judged_though_others_are_nearer():
-    old = mem("Billing reports are rendered with Jinja templates", "Plain text first.", days_ago=300)
-    new = mem("Drop the templates", "This replaces the decision to render billing reports with Jinja templates.", days_ago=1, namespace="reviews")
-    near = [mem("Drop the templates", f"Replace Jinja for billing: the decision to render reports is {n} weeks old.", days_ago=9 + n) for n in range(20)]
-    s = scanned([old, new, *near])
-    assert any(s.memories[b] == old and s.memories[a] == new for a, b, _ in candidates(s, s.memories))
-
-
-def test_a_name_that_many_share_leads_to_ten():
-    crowd = [mem("Weekly report on latency", f"Week {n}.", days_ago=100 - n) for n in range(60)]
-    s = scanned([*crowd, mem("What we read", "Every weekly report on latency says the same.", namespace="reviews")])
-    s = replace(s, nearest=(0, 0))
-    assert found(s) == {(a, b) for a in range(61) for b in range(max(0, a - 10), a)}
 
 
 @pytest.mark.slow

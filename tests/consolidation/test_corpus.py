@@ -81,19 +81,6 @@ def test_the_plugins_notes_are_what_they_were(consolidated, corpus_template):
     assert set(refs(consolidated[0], NOTES)) - set(refs(corpus_template)) == set(REFS.values())
 
 
-@pytest.mark.parametrize("full", [False, True])
-def test_a_second_run_moves_no_ref(again, full):
-    before = refs(again)
-    result = service.run(serve(again), NOW, full=full)
-    assert (result.changed, result.run_id, refs(again)) == (False, "", before)
-
-
-def test_without_the_cache_it_is_the_same(again):
-    before = refs(again)
-    shutil.rmtree(again / ".memory")
-    assert not run(again).changed and refs(again) == before
-
-
 @long
 def test_undo_takes_everything_back_and_forth(again, consolidated):
     held, before = state_of(again), refs(again, MEM)
@@ -131,18 +118,6 @@ def test_no_list_and_no_count_shows_a_repeat_twice(consolidated, capsys):
     assert sum(status["tiers"].values()) == status["distinct"] == sum(shown.values()) == report["memories_distinct"]
     assert sum(n for row in status["namespaces"].values() for n in row.values()) == status["distinct"]
     assert (status["memories"], status["notes"], status["records"], status["edges"]["duplicate_of"]) == (4271, 317, 6299, 4271 - sum(shown.values()))
-
-
-def test_a_repeat_stands_behind_the_first_that_said_it(consolidated):
-    home, _ = consolidated
-    memories, first = {m.id: m for m in read_memories(open_repo(home)).memories}, {}
-    for m in memories.values(): first.setdefault((m.summary.strip(), m.content.strip()), m.id)
-    said = {m.id: first[m.summary.strip(), m.content.strip()] for m in memories.values()}
-    repeats = [e for e in state_of(home).edges.values() if e.edge_type == "duplicate_of"]
-    hidden = {e.source_id for e in repeats}
-    again = {r.get("source") for r in state_of(home).reviews.values()}  # said again after it was replaced: a question for a person
-    assert hidden | again >= {i for i, f in said.items() if i != f} and not hidden & {e.target_id for e in repeats}
-    assert all(said[e.target_id] == said[e.source_id] for e in repeats if e.code == "X")
 
 
 def plain(text): return " ".join(text.split()).casefold().strip(" .")
@@ -208,14 +183,6 @@ def test_three_batches_of_the_corpus_come_to_what_one_run_does(corpus_repo, cons
     for ref in refs(corpus_repo, MEM): git(corpus_repo, "update-ref", "-d", ref)
     assert holds(in_batches(corpus_repo, rows, NOW, 3)) == holds(state_of(consolidated[0]))
     assert read_memories(open_repo(corpus_repo)).memories == read_memories(open_repo(consolidated[0])).memories
-
-
-def test_a_memory_at_a_time_comes_to_what_one_run_does(tmp_path):
-    one, each = tmp_path / "one", tmp_path / "each"
-    one.mkdir(); git(one, "init", "--quiet", "--template="); shutil.copytree(one, each)
-    add_memories(one, story()); run(one, SAMPLE_NOW, max_change=1.0)
-    for m in random.Random(3).sample(story(), len(story())): add_memories(each, [m]); assert run(each, SAMPLE_NOW, max_change=1.0).success
-    assert holds(state_of(each)) == holds(state_of(one))
 
 
 # Several at once

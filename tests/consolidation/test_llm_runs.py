@@ -15,12 +15,11 @@ from git_notes_consolidation.consolidation import undo as consolidation_undo
 from git_notes_consolidation.consolidation import scan as consolidation_scan
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
-from git_notes_consolidation.store.git import MEM, open_repo
+from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from calls import new_repo
-from helpers import git, refs
 from inventing import leaks, rows
-from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, sensible
+from llm_servers import BAD_REPLIES, FaultyServer, sensible
 
 pytestmark = pytest.mark.slow
 
@@ -149,27 +148,6 @@ def test_no_rate_of_bad_replies_hides_anything(tmp_path, offline_year, monkeypat
     assert not audit.audit(home).findings
 
 
-HOSTILE = ("orders", "unknown id", "garbage", "truncated", "extra key", "wrong schema", "refusal", "empty", "silent")
-
-
-@pytest.mark.parametrize("fault", [f for f in HOSTILE if f in FAULTS])
-def test_each_fault_alone(two, monkeypatch, fault):
-    with FaultyServer(always=fault) as server: r = service.run(serve(two, server, monkeypatch, llm_timeout_s=0.3), SAMPLE_NOW)
-    assert not hiding(two) and r.llm["answered"] == 0 and sum(r.llm["failures"].values()) == r.llm["asked"] > 0
-
-
-def test_the_corpus_ends_whatever_a_third_of_the_replies_are(corpus_repo, monkeypatch):
-    def judge(newer, older): return "supersede" if len(newer) % 7 == 0 else "coexist"
-    for ref in set(refs(corpus_repo, MEM)) - {MEM + "decisions"}: git(corpus_repo, "update-ref", "-d", ref)
-    with FaultyServer(brain=sensible(judge), rate=0.33, seed=5) as server:
-        r = service.run(serve(corpus_repo, server, monkeypatch), SAMPLE_NOW)
-    v = consolidation_view.view(open_repo(corpus_repo))
-    texts = {m.id: m.text for m in v.scan.memories}
-    mine = [e for e in v.state.edges.values() if e.by == "llm" and e.edge_type.value == "supersedes"]
-    assert not audit.audit(corpus_repo).findings and not r.errors and r.llm["failures"] and mine
-    assert all(len(texts[e.source_id]) and e.span and e.weight >= 0.8 for e in mine)
-
-
 # What leaves
 
 
@@ -258,18 +236,6 @@ def test_a_summary_is_read_again_and_of_who_supports_anything_nothing_is_taken(t
     x, = consolidation_view.view(open_repo(home)).state.summaries.values()
     count = dict(llm_rows(r.llm))
     assert x.by == by and count["summaries taken"] == f"{taken} of 1" and count["second readings taken"] == ("1 of 1" if taken else "2 of 2")
-
-
-def test_a_written_summary_outlives_the_model(tmp_path, mock_consolidation_llm, monkeypatch):
-    home = new_repo(tmp_path / "valves", POLLED)
-    settings = {"consolidation_threshold": 0.05}
-    service.run(consolidation_stores.open_service(home, load_settings(settings | {"llm_provider": "off"})), SAMPLE_NOW)
-    mock_consolidation_llm.summary = told
-    r = service.run(consolidation_stores.open_service(home, load_settings(settings)), SAMPLE_NOW)
-    first, = consolidation_view.view(open_repo(home)).state.summaries.values()
-    off = service.run(consolidation_stores.open_service(home, load_settings(settings | {"llm_provider": "off"})), SAMPLE_NOW, full=True)
-    assert first.by == "llm" and r.summaries_created == 1 and not off.summaries_created
-    assert consolidation_view.view(open_repo(home)).state.summaries[first.id].by == "llm"
 
 
 def test_undo_of_a_models_run_gives_the_quoted_summary_back_and_it_is_not_written_again(tmp_path, mock_consolidation_llm):

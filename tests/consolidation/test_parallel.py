@@ -23,11 +23,6 @@ def test_a_process_that_is_killed_costs_time_only(): assert parallel.parallel_ma
 
 
 @pytest.mark.slow
-def test_an_error_is_an_error():
-    with pytest.raises(ZeroDivisionError): parallel.parallel_map(lambda x: 1 // x, [1, 0, 2], 2)
-
-
-@pytest.mark.slow
 def test_the_plan_is_the_same_on_any_number_of_processes(tmp_path, monkeypatch):
     replace_everywhere(monkeypatch, parallel, "MIN_SECONDS", 0.0)
     seen, spread = [], parallel.parallel_map
