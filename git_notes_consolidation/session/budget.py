@@ -20,8 +20,7 @@ SessionContext = namedtuple("SessionContext", (  # What a session that starts is
     "commits",  # First lines of the latest commits
     "keywords",  # Whatever else is known
     "active_namespaces",  # Of the plugin's ten
-    # A vector of what the session is about, from the embedder that the summaries' vectors come from; or none
-    "embedding",
+    "embedding",  # The design's; words are compared
 ), defaults=("", (), "", (), (), (), None))
 
 # %% ../../nbs/15_session/01_budget.ipynb #ccce65e2
@@ -132,12 +131,9 @@ def scores(
     laid: Laid,
     session: SessionContext,
     prioritize_by: str = "relevance",  # relevance, recency or activation
-    similar: Mapping[str, float] | None = None,  # Id to cosine with the session's vector, where there is one
 ) -> list[float]:  # One for each item, then one for each note; 0 to 1
     "How much each matters to the session."
-    near = (relevances(laid, session) if similar is None
-            else [max(0.0, similar.get(x.id, 0.0)) for x in (*laid.items, *laid.notes)])
-    a, b, c = WEIGHTS[prioritize_by]
+    near, (a, b, c) = relevances(laid, session), WEIGHTS[prioritize_by]
     newest, latest = (max((x.at for x in xs), default=0.0) for xs in (laid.items, laid.notes))
     def fresh(seconds: float, days: int) -> float: return 2.0 ** (seconds / (86400 * days))
     return [a * r + b * fresh(x.at - newest, 30) + c * min(1.0, x.activation / 10)

@@ -5,7 +5,6 @@
 # %% ../../nbs/15_session/07_inject.ipynb #0b7f9121
 from __future__ import annotations
 import logging
-from collections.abc import Sequence
 from dataclasses import dataclass
 from datetime import UTC, datetime
 from functools import cache
@@ -21,13 +20,12 @@ from ..observability.metrics import count, record
 from ..observability.tracing import span
 from .budget import Laid, SessionContext, pack, scores
 from .prepared import lay_out, prepare, seen
-from ..recall.service import RecallService
 from ..consolidation.stores import Store, SummaryStore
 from .fast_start import load, session_of
 from ..core.tokens import token_counter
 
 # %% auto #0
-__all__ = ['SummaryInjectionConfig', 'SummaryInjectionResult', 'cosines', 'SessionStartSummaryInjector', 'get_summary_injector',
+__all__ = ['SummaryInjectionConfig', 'SummaryInjectionResult', 'SessionStartSummaryInjector', 'get_summary_injector',
            'reset_summary_injector', 'get_session_start_additional_context']
 
 # %% ../../nbs/15_session/07_inject.ipynb #d3a9baff
@@ -70,26 +68,12 @@ class SummaryInjectionResult:
     memories: tuple[str, ...] = ()  # Ids of the single memories in it
     memories_left_out: int = 0  # How many more of them there are
 
-# %% ../../nbs/15_session/07_inject.ipynb #dd9e4ecd
-def cosines(
-    laid: Laid,
-    vector: Sequence[float] | None,  # What the session is about
-    recall: RecallService | None,
-) -> dict[str, float] | None:  # By id; None where the vectors cannot be compared
-    "How near each summary and each memory is."
-    said = {x.id: x.text for x in laid.notes} | {
-        x.id: "\n".join(y[1] for y in x.lines if y[0] in ("text", "fact")) for x in laid.items}
-    if vector is None or recall is None or not said: return None
-    made, norm = recall.embedder.embed([*said.values()]), sum(x * x for x in vector) ** 0.5
-    if not norm or made.shape[1] != len(vector): return None
-    return dict(zip(said, (made @ vector / norm).tolist()))
-
 # %% ../../nbs/15_session/07_inject.ipynb #0fea0c16
 @dataclass
 class SessionStartSummaryInjector:
     "Puts summaries into what a session is given, in the place of those that were there before."
     summary_store: Any  # A `SummaryStore`, or anything with its `get_by_tier`
-    recall_service: RecallService | None = None  # For its embedder
+    recall_service: Any = None  # The designs' second field; a session and a summary are compared by words
     config: SummaryInjectionConfig = SummaryInjectionConfig()
 
     def laid(self) -> Laid:
@@ -112,8 +96,7 @@ class SessionStartSummaryInjector:
         with span("session.inject_summaries") as log:
             laid = self.laid()
             with span("session.select_summaries", candidates=len(laid.items)):
-                near = cosines(laid, session.embedding, self.recall_service)
-                worth = scores(laid, session, c.prioritize_by, near)
+                worth = scores(laid, session, c.prioritize_by)
             with span("session.format_block") as made:
                 packed = pack(laid, worth, c.token_budget, c.max_summaries, c.include_supersession_context,
                               c.min_confidence, c.max_characters, now=(now or datetime.now(UTC)).timestamp())

@@ -8,24 +8,21 @@ import sys
 import time
 from dataclasses import replace
 from datetime import timedelta
-from itertools import permutations
-from types import SimpleNamespace
 
 import pytest
 from calls import COMMAND, gnc, new_repo, run, state_of
-from helpers import git, replace_everywhere, ROOT
+from helpers import git, ROOT
 from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
-from git_notes_consolidation.core import tokens as core_tokens
 from git_notes_consolidation.session.block import one_line, with_block, without_block
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import (
     CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, Quote, SummaryDecision, SupersededFact)
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories, write_memories
-from git_notes_consolidation.session.budget import TAG, Line, SessionContext
-from git_notes_consolidation.session.prepared import lay_out, prepare
+from git_notes_consolidation.session.budget import TAG, SessionContext
+from git_notes_consolidation.session.prepared import prepare
 from git_notes_consolidation.consolidation.stores import EdgeStore, SummaryStore
 from git_notes_consolidation.session.inject import (
     SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult, get_session_start_additional_context)
@@ -129,12 +126,6 @@ def test_a_hostile_memory_changes_nothing_but_its_own_line(name):
     assert without_block(r.context_block)[0] == "Rules." and block.count("<!--") == 2 + ("not shown" in block or "shortened" in block)
 
 
-def test_nothing_is_told_twice():
-    same = [a_summary(i, "Jobs go through a queue.", ["Retries wait with jitter.", f"Fact number {i}."]) for i in range(4)]
-    block = injected(same).summary_block
-    assert block.count("Jobs go through a queue.") == 1 and block.count("Retries wait with jitter.") == 1
-
-
 def test_what_was_superseded_since_is_not_told(tmp_path):
     home = new_repo(tmp_path / "r", [mem("We build on Flask", days_ago=9), mem("We build on FastAPI", days_ago=1)])
     old, new = sorted(read_memories(open_repo(home)).memories, key=lambda m: m.timestamp)
@@ -151,31 +142,6 @@ def test_what_was_superseded_since_is_not_told(tmp_path):
 def test_an_older_block_goes_when_there_is_nothing_to_tell():
     assert injected([], f"Rules.\n\n{BLOCK}") == SummaryInjectionResult(0, 0, "Rules.", True, counter=token_counter()[0])
     assert injected([a_summary(1, "x")], f"Rules.\n\n{BLOCK}", enabled=False) == SummaryInjectionResult(0, 0, "Rules.", True)
-
-
-class Compass:
-    "An embedder of two directions, and what it was asked."
-    def __init__(self): self.asked = []
-
-    def embed(self, texts):
-        numpy = pytest.importorskip("numpy")
-        self.asked += texts
-        return numpy.array([[1.0, 0.0] if t.startswith("East") else [0.6, 0.8] for t in texts])
-
-
-def test_a_summary_is_compared_by_its_text_and_its_facts():
-    recall = SimpleNamespace(embedder=Compass())
-    told = SessionStartSummaryInjector(Kept(enumerate([a_summary(1, "East.", facts=("It is far.",))])), recall)
-    whole = told.inject_summaries(None, SessionContext(embedding=[3.0, 4.0]))
-    assert recall.embedder.asked == ["East.\n- It is far."] and whole.shown == ("sum_1",)
-    assert told.inject_summaries(None).shown == ("sum_1",) and len(recall.embedder.asked) == 1  # Nothing to compare with
-
-
-def test_the_tokens_of_a_store_that_is_none_of_ours_are_counted_by_the_counter(monkeypatch):
-    counted = []
-    def by_words(text): counted.append(text); return len(text.split())
-    replace_everywhere(monkeypatch, core_tokens, "token_counter", lambda: ("words", by_words))
-    assert injected([a_summary(1, "East.")]).counter == "words" and "East." in "".join(counted)
 
 
 def test_what_fails_is_logged_and_leaves_what_was_there(tmp_path, caplog):
@@ -349,51 +315,6 @@ def test_a_pipe_that_stays_open_and_none_at_all(sampled):
     assert closed.returncode == 0 and b"additionalContext" in closed.stdout
 
 
-def test_the_block_does_not_depend_on_the_hash_seed(sampled):
-    hook(json.dumps({"cwd": str(sampled)}).encode())  # A person is told once what waits
-    said = {hook(json.dumps({"cwd": str(sampled)}).encode(), env=os.environ | {"PYTHONHASHSEED": seed}).stdout for seed in "0123"}
-    assert len(said) == 1
-
-
-def test_a_quote_is_known_by_its_words_whatever_date_was_put_into_it():
-    s = a_summary("x", "The pool is small.", ["We switched to NATS (2026-09-14) for jobs.", "It has ten routes."])
-    s = replace(s, quotes=(Quote("mem_b", "content", 0, 9, "We switched to NATS\nfor jobs."),))
-    texts = [Line._make(x).text for x in lay_out([s], frozenset({"mem_b"})).items[0].lines]
-    assert "- It has ten routes." in texts and not any("NATS" in t for t in texts)
-    assert lay_out([replace(s, by="llm")], frozenset({"mem_b"})).items == []
-
-
-def test_a_chain_leads_to_what_holds_now():
-    chain = [SupersededFact("Use Flask", "Use Django (2026-02-01)", "m1"), SupersededFact("Use Django", "Use FastAPI (2026-03-01)", "m2"),
-             SupersededFact("Use FastAPI", "Use Litestar (2026-04-01)", "m3")]
-    struck = re.findall(r"^- ~~(.*)~~ → (.*)$", injected([a_summary("x", "The web service.", superseded=chain)]).summary_block, re.M)
-    assert struck == [("Use FastAPI", "Use Litestar (2026-04-01)"), ("Use Django", "Use Litestar (2026-04-01)")]
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("value", ["-1", "nan", "1e9", "x"])
-def test_a_setting_that_cannot_be_is_left_aside(sampled, value):
-    for name in ("MAX", "TOKEN_BUDGET", "MIN_CONFIDENCE"):
-        done = hook(json.dumps({"cwd": str(sampled)}).encode(), env=os.environ | {f"HOOK_SESSION_START_SUMMARIES_{name}": value})
-        assert blocks(context_of(done)) == (1, 1) and b"cannot be" in done.stderr
-
-
-def test_inside_the_git_directory(sampled):
-    assert blocks(context_of(hook(json.dumps({"cwd": str(sampled / ".git")}).encode()))) == (1, 1)
-
-
-def test_the_order_of_words_is_no_matter(monkeypatch):
-    from git_notes_consolidation.session import budget as packing
-    many = {"a": 12, "b": 19, "c": 7, "d": 17, "e": 5}
-    item = packing.Told("x", "decisions", 0.0, "", 0, 1.0)
-    laid = packing.Laid([item] * 25, {w: [0, *range(1, n)] for w, n in many.items()})
-    said = set()
-    for order in permutations(many):
-        monkeypatch.setattr(packing, "about", lambda session, order=order: order)
-        said.add(packing.relevances(laid, SessionContext())[0])
-    assert len(said) == 1
-
-
 @pytest.mark.slow
 def test_a_resumed_session_is_told_what_changed_and_nothing_else(sampled):
     event = {"cwd": str(sampled), "session_id": "once", "source": "startup"}
@@ -403,16 +324,6 @@ def test_a_resumed_session_is_told_what_changed_and_nothing_else(sampled):
     other = hook(json.dumps(event | {"source": "resume"}).encode(), env=os.environ | {"HOOK_SESSION_START_SUMMARIES_MAX": "1"})
     assert json.loads(other.stdout) == {"continue": True}, "no run came since"
     assert context_of(hook(json.dumps(event | {"source": "compact"}).encode())) == context_of(first)
-
-
-def test_a_commit_or_a_branch_is_no_reason_to_tell_a_resumed_session_that_nothing_holds(sampled, tmp_path):
-    home = tmp_path / "home"
-    shutil.copytree(sampled, home)
-    event = {"cwd": str(home), "session_id": "work", "source": "startup"}
-    assert context_of(hook(json.dumps(event).encode()))
-    git(home, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "--allow-empty", "--message=Work on leases")
-    git(home, "checkout", "--quiet", "-b", "lease-reaper")
-    assert json.loads(hook(json.dumps(event | {"source": "resume"}).encode()).stdout) == {"continue": True}
 
 
 def test_where_nothing_can_be_written_the_block_is_made_all_the_same(sampled, tmp_path):
@@ -425,9 +336,7 @@ def test_where_nothing_can_be_written_the_block_is_made_all_the_same(sampled, tm
 
 @pytest.mark.slow
 def test_what_is_not_given_of_a_session_comes_from_git(sampled):
-    numpy = pytest.importorskip("numpy")
     path = str(sampled)
     whole = get_session_start_additional_context(SessionContext(project_path=path))
     assert blocks(whole) == (1, 1)
-    assert get_session_start_additional_context(SessionContext(project_path=path, embedding=numpy.ones(3))) == whole  # Of another embedder: words are compared
     assert get_session_start_additional_context(SessionContext(project_path=path, keywords=["heartbeat", "lease"], branch="lease-reaper")) != whole
