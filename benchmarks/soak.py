@@ -34,9 +34,9 @@ from git_notes_consolidation.store import audit
 from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation import scan as consolidation_scan
 from git_notes_consolidation.consolidation import plan as consolidation_plan
-from git_notes_consolidation.consolidation import undo as consolidation_undo
+from git_notes_consolidation.consolidation import status as consolidation_status
 from git_notes_consolidation.store import accesses as store_accesses
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
@@ -76,7 +76,7 @@ class Clone:
         s = consolidation_stores.open_service(self.home, load_settings({"max_change": 0.5, **given}, env=env or {}))
         return service.replace(s, clock=lambda: self.now)
 
-    def view(self): return consolidation_view.view(open_repo(self.home))
+    def view(self): return consolidation_scan.view(open_repo(self.home))
 
     def capture(self, m):
         "As /memory:capture does: git appends to the note of the commit that is worked on."
@@ -189,7 +189,7 @@ class Soak:
         v = c.view()
         live = [i for i, x in v.state.runs.items() if i not in v.state.undone and x["kind"] == "run" and "operations" not in x.get("counts", {})]
         if not live: return
-        try: consolidation_undo.undo(c.service(), max(live, key=lambda i: v.state.runs[i]["seq"]), c.now, confirmed=True)
+        try: consolidation_status.undo(c.service(), max(live, key=lambda i: v.state.runs[i]["seq"]), c.now, confirmed=True)
         except RepoError as e: self.wrong(n, f"undo: {e}"); return
         self.did["undone"] += 1
 

@@ -174,7 +174,7 @@ def rebuild(n: int, place: Path) -> Work:
     from git_notes_consolidation.core.memory import SAMPLE_NOW
     from git_notes_consolidation.consolidation.stores import open_service
     from git_notes_consolidation.consolidation.service import refresh_index
-    from git_notes_consolidation.consolidation.view import view
+    from git_notes_consolidation.consolidation.scan import view
     repo = open_repo(place / "repo")
     for f in repo.cache_dir.glob("index.db*"): f.unlink()
     s = open_service(repo.path, load_settings({}, env={}), clock=lambda: SAMPLE_NOW)

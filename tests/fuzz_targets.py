@@ -54,7 +54,7 @@ from git_notes_consolidation.core import saving
 from git_notes_consolidation.evaluation import labelled as scoring
 from git_notes_consolidation.text import sentences
 from git_notes_consolidation.text import names as text_names
-from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation import scan as consolidation_scan
 from git_notes_consolidation.consolidation import service as consolidation_service
 from git_notes_consolidation.consolidation import plan as service
 from git_notes_consolidation.session import fast_start as starting
@@ -142,7 +142,7 @@ def records(data):
     state = store_state.fold(events)
     assert state == store_state.fold(replace(events, records=tuple(reversed(rows)))) == store_state.fold(replace(events, records=tuple(rows[1::2] + rows[::2])))
     notes.encode(notes.stamp(_run("run_3"), events.seq + 1))  # The next run can be written
-    v = consolidation_view.View(store_reader.Scan(store_state.with_state(PLACED, state), (), {}), events, state)
+    v = consolidation_scan.View(store_reader.Scan(store_state.with_state(PLACED, state), (), {}), events, state)
     with closing(index.in_memory()) as conn: consolidation_service.refresh_tables(conn, v, _settings(), SAMPLE_NOW)
 
 
@@ -249,7 +249,7 @@ def _database():
     with closing(index.open_index(repo)) as conn:
         index.vectors_of(conn, [OLD.id, NEW.id], embedding.LexicalEmbedder(), lambda ids: [OLD.text, NEW.text])
         state = store_state.State()
-        consolidation_service.refresh_tables(conn, consolidation_view.View(store_reader.Scan(PLACED, (), {}), notes.Events((), (), {}), state), _settings(),
+        consolidation_service.refresh_tables(conn, consolidation_scan.View(store_reader.Scan(PLACED, (), {}), notes.Events((), (), {}), state), _settings(),
                                              SAMPLE_NOW)
         conn.execute("PRAGMA wal_checkpoint(TRUNCATE)"); conn.execute("PRAGMA journal_mode = DELETE")
     return path.read_bytes()
@@ -482,7 +482,7 @@ def query(data):
 @cache
 def _tables():
     conn = index.in_memory()
-    consolidation_service.refresh_tables(conn, consolidation_view.View(store_reader.Scan(PLACED, (), {}), notes.Events((), (), {}), store_state.State()),
+    consolidation_service.refresh_tables(conn, consolidation_scan.View(store_reader.Scan(PLACED, (), {}), notes.Events((), (), {}), store_state.State()),
                                          _settings(), SAMPLE_NOW)
     return conn
 

@@ -92,9 +92,8 @@ def measure(
     from git_notes_consolidation.store.reader import read_memories
     from git_notes_consolidation.consolidation.stores import open_service
     from git_notes_consolidation.consolidation.service import run
-    from git_notes_consolidation.consolidation.status import status
-    from git_notes_consolidation.consolidation.undo import undo
-    from git_notes_consolidation.consolidation.view import view
+    from git_notes_consolidation.consolidation.status import status, undo
+    from git_notes_consolidation.consolidation.scan import view
     capture_report, differences, session_costs, snapshot = counting()
     settings = load_settings({"max_change": 1.0}, env={})
     repo, s = open_repo(home), open_service(home, settings, clock=lambda: NOW)

@@ -14,7 +14,7 @@ from ..similarity.embedder import Embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..store.state import State
 from ..consolidation.scan import living_memories, Scanned
-from ..consolidation.candidates import candidates
+from ..consolidation.relate import candidates
 from .intervals import Report, rounded, Scored, Share, share
 from .labelled import shown
 from .pairs import Pair

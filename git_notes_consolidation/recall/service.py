@@ -14,8 +14,7 @@ from functools import cache, cached_property, partial
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar, cast
 import numpy as np
-from ..store import cache as index
-from ..store import tables as store_tables
+from ..store import cache as index, tables as store_tables
 from ..core.loading import Settings, load_settings, project_file
 from ..core.settings import RetentionConfig, SubconsciousnessConfig
 from ..llm.redact import masked
@@ -26,9 +25,8 @@ from ..similarity.endpoint import get_embedder
 from ..similarity.static import StaticEmbedder
 from .search import (
     Columns, Found, MemoryResult, RetrievalMode, Wanted, in_full, listed, ranked, read_columns, stands_for)
-from ..consolidation.increment import catch_up
-from ..consolidation.view import (
-    made_of, refresh_tables, scored, stand_ins, View, view)
+from ..consolidation.scan import (
+    View, catch_up, made_of, refresh_tables, scored, stand_ins, view)
 from ..store.accesses import note_accesses
 from ..core.memory import UTC, Memory, moment
 from ..store.git import MEM, Repo, RepoError, open_repo, tips

@@ -11,10 +11,8 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any
 import numpy as np
-from ..consolidation.candidates import candidates
-from ..consolidation.scan import living_memories
-from ..consolidation.view import scored, stand_ins
-from ..consolidation.view import view
+from ..consolidation.relate import candidates
+from ..consolidation.scan import living_memories, scored, stand_ins, view
 from ..core.loading import load_settings, project_file
 from ..core.memory import digest, Memory, SAMPLE_NOW, sample_memories
 from ..core.models import EdgeType, Judgment, MemoryEdge, MemoryMetadata, Relation

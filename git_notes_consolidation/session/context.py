@@ -22,8 +22,7 @@ from ..llm.redact import without_secrets
 from ..store.git import Repo, RepoError, git
 from ..store.state import State
 from ..text.sentences import split_sentences
-from ..consolidation.scan import living_memories
-from ..consolidation.view import scored, view
+from ..consolidation.scan import living_memories, scored, view
 from .block import one_line
 from .budget import (
     about, bag, Laid, Line, Note, Packing, relevances, SessionContext)

@@ -15,7 +15,7 @@ from ..core.models import EdgeType, MemoryEdge
 from ..supersession.judge import repeat_key
 from ..supersession.parts import untouched
 from ..store.metadata import standing, taken_back
-from ..consolidation.view import View
+from ..consolidation.scan import View
 from ..consolidation.status import questions
 from .history import _inside, edges_by_memory, hidden_and_shown
 

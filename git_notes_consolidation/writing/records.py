@@ -33,8 +33,7 @@ from ..store.loss import keep
 from ..store.metadata import metadata_of
 from ..store.state import State, with_run, with_state
 from ..llm.client import Client
-from ..consolidation.scan import living_memories
-from ..consolidation.view import View, view
+from ..consolidation.scan import View, living_memories, view
 from .decide import Considered, Decision, Pool
 from .effects import BadFact, Draft, snapshot, WriteResult
 from .history import connected, edges_by_memory, faults, hidden_and_shown

@@ -13,12 +13,10 @@ from ..core.authors import Author
 from ..core.models import EdgeType, Judgment, MemoryEdge
 from ..store.reader import resolve, UnknownId
 from ..store.state import record_value
-from ..consolidation.scan import living_memories
+from ..consolidation.scan import View, living_memories
 from ..consolidation.plan import allowed
-from ..consolidation.view import View
-from ..consolidation.status import questions
+from ..consolidation.status import NeedsConfirmation, questions, undo
 from ..consolidation.stores import open_service
-from ..consolidation.undo import NeedsConfirmation, undo
 from .decide import Considered
 from .effects import BadFact, Draft, draft_merge, Verdict, WriteResult
 from .history import hidden_and_shown

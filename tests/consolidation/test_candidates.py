@@ -21,7 +21,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.store.state import State
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.consolidation.scan import Scanned, living_memories
-from git_notes_consolidation.consolidation.candidates import _named, _titled, candidates
+from git_notes_consolidation.consolidation.relate import _named, _titled, candidates
 
 
 @pytest.fixture

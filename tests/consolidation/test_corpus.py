@@ -16,7 +16,6 @@ from git_notes_consolidation.apps.cli import program as cli
 from git_notes_consolidation.store import locks as notes
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
 from git_notes_consolidation.consolidation import status as consolidation_status
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.text.sentences import split_sentences
@@ -84,12 +83,12 @@ def test_the_plugins_notes_are_what_they_were(consolidated, corpus_template):
 @long
 def test_undo_takes_everything_back_and_forth(again, consolidated):
     held, before = state_of(again), refs(again, MEM)
-    undo, *taken = consolidation_undo.undo(serve(again), consolidated[1]["run_id"], NOW)
+    undo, *taken = consolidation_status.undo(serve(again), consolidated[1]["run_id"], NOW)
     nothing = state_of(again)
     assert taken == [consolidated[1]["run_id"]] and (nothing.tiers, nothing.edges, nothing.summaries) == ({}, {}, {})
     status = consolidation_status.status(serve(again), NOW)
     assert (status["distinct"], status["tiers"]["hot"], status["summaries"], status["edges"]) == (4271, 4271, 0, {})
-    consolidation_undo.undo(serve(again), undo, NOW)
+    consolidation_status.undo(serve(again), undo, NOW)
     back = state_of(again)
     assert (back.tiers, back.edges, back.summaries, back.reviews, back.rejected) == (held.tiers, held.edges, held.summaries, held.reviews, held.rejected)
     assert not run(again).changed and refs(again, MEM) == before

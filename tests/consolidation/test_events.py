@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 from calls import gnc, new_repo, run
-from git_notes_consolidation.consolidation import notify as service
+from git_notes_consolidation.consolidation import service as service
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.locks import run_lock
@@ -59,7 +59,7 @@ def test_it_comes_after_the_commit_and_outside_of_the_lock(told, tmp_path):
     file, program = tmp_path / "seen", tmp_path / "look.py"
     program.write_text(
         "import sys\nfrom git_notes_consolidation.store.git import open_repo; from git_notes_consolidation.store.locks import run_lock\nfrom "
-        "git_notes_consolidation.consolidation.view import view\n"
+        "git_notes_consolidation.consolidation.scan import view\n"
                        f"with run_lock(open_repo({str(told)!r})): open({str(file)!r}, 'w').write(' '.join(view(open_repo({str(told)!r})).state.runs))\n")
     result = run(told, event_command=f"{PYTHON} {shlex.quote(str(program))}")
     assert problems(result) == [] and file.read_text() == result.run_id

@@ -7,20 +7,18 @@ from datetime import timedelta
 import pytest
 from calls import gnc, holds, new_repo, run, serve, state_of
 from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
-from git_notes_consolidation.store import audit
-from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.store import audit, cache as index
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.store.accesses import note_accesses
 from git_notes_consolidation.core.memory import SAMPLE_NOW, as_utc, mem
 from git_notes_consolidation.store.git import MEM, open_repo
 from git_notes_consolidation.consolidation.plan import Guard, load_plan
 from git_notes_consolidation.consolidation.service import apply_file
-from git_notes_consolidation.consolidation.undo import undo
-from git_notes_consolidation.consolidation.view import view
+from git_notes_consolidation.consolidation.status import undo
+from git_notes_consolidation.consolidation.scan import view
 from git_notes_consolidation.writing.write import WritingService
 from helpers import add_memories, git, refs, replace_everywhere
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 DAY = timedelta(days=1)
 LATER = SAMPLE_NOW + 200 * DAY

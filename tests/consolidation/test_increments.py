@@ -11,9 +11,9 @@ import pytest
 from git_notes_consolidation.supersession import judge
 from git_notes_consolidation.similarity import components, updates
 from git_notes_consolidation.store import accesses as store_accesses, cache as index, writer as store_writer
-from git_notes_consolidation.consolidation import cluster as phases, service as sv
-from git_notes_consolidation.consolidation import plan as consolidation_plan, stores as consolidation_stores, undo as consolidation_undo
-from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation import pipeline as phases, service as sv
+from git_notes_consolidation.consolidation import plan as consolidation_plan, stores as consolidation_stores, status as consolidation_status
+from git_notes_consolidation.consolidation import scan as consolidation_scan
 from git_notes_consolidation.writing import review as rv
 from git_notes_consolidation.similarity.updates import KnownClusters, near_clusters
 from git_notes_consolidation.similarity.components import reached
@@ -80,7 +80,7 @@ def tables(path):
 def rebuilt(path, now):
     "The tables as a look at everything makes them."
     s = at(path)
-    with closing(index.open_index(s.repo)) as conn: sv.refresh_tables(conn, consolidation_view.view(s.repo), s.settings, now)
+    with closing(index.open_index(s.repo)) as conn: sv.refresh_tables(conn, consolidation_scan.view(s.repo), s.settings, now)
     return tables(path)
 
 
@@ -181,12 +181,12 @@ def taken_back(rng, home, first):
     "The first run is undone, or a part of what it made; some of what is then asked is answered."
     if not first.changed: return
     s = at(home)
-    consolidation_undo.undo(s, first.run_id, SAMPLE_NOW - timedelta(days=1, hours=12))
+    consolidation_status.undo(s, first.run_id, SAMPLE_NOW - timedelta(days=1, hours=12))
     if rng.random() < 0.3: return
     sv.run(s, SAMPLE_NOW - timedelta(days=1))
     w = open_writing(home, s.settings, clock=lambda: SAMPLE_NOW - timedelta(hours=20))
-    for i in sorted(consolidation_view.view(s.repo).state.reviews):
-        if (x := rng.random()) < 0.6 and i in consolidation_view.view(s.repo).state.reviews: (rv.accept if x < 0.3 else rv.reject)(w, i)
+    for i in sorted(consolidation_scan.view(s.repo).state.reviews):
+        if (x := rng.random()) < 0.6 and i in consolidation_scan.view(s.repo).state.reviews: (rv.accept if x < 0.3 else rv.reject)(w, i)
     sv.run(s, SAMPLE_NOW - timedelta(hours=12))
 
 
@@ -248,7 +248,7 @@ def append_to_head(home, memories):
 def tried(home, now=SAMPLE_NOW + timedelta(days=1), **change):
     "A run, and whether what is new was enough for it."
     whole = []
-    def view(*a): whole.append(a); return consolidation_view.view(*a)
+    def view(*a): whole.append(a); return consolidation_scan.view(*a)
     with pytest.MonkeyPatch.context() as m:
         m.setattr(sv, "view", view)
         return sv.run(at(home, **change), now), not whole
@@ -276,19 +276,19 @@ def test_somebody_writes_while_it_looks(settled, monkeypatch):
     append_to_head(home, new)
     def slowly(*a):
         plan = look(*a)
-        if "The lake is frozen" not in {m.summary for m in consolidation_view.view(open_repo(home)).scan.memories}:
+        if "The lake is frozen" not in {m.summary for m in consolidation_scan.view(open_repo(home)).scan.memories}:
             open_writing(home, at(home).settings, clock=lambda: SAMPLE_NOW).remember("The lake is frozen")
         return plan
     monkeypatch.setattr(sv.ConsolidationService, "look", slowly)
     result, short = tried(home)
     assert result.changed and not short and tables(home) == rebuilt(home, SAMPLE_NOW)
-    assert "The lake is frozen" in {m.summary for m in consolidation_view.view(open_repo(home)).scan.memories}
+    assert "The lake is frozen" in {m.summary for m in consolidation_scan.view(open_repo(home)).scan.memories}
 
 
 @pytest.mark.slow
 def test_counts_of_another_clone_that_come_while_it_looks_bring_nothing_undone_back(settled):
     home, new = settled
-    consolidation_undo.undo(at(home), next(iter(consolidation_view.view(open_repo(home)).state.runs)), SAMPLE_NOW - timedelta(days=1), confirmed=True)
+    consolidation_status.undo(at(home), next(iter(consolidation_scan.view(open_repo(home)).state.runs)), SAMPLE_NOW - timedelta(days=1), confirmed=True)
     sv.run(at(home), SAMPLE_NOW)
     append_to_head(home, new)
     head, todo = git(home, "rev-parse", "HEAD").strip(), [1]
@@ -330,14 +330,14 @@ def remembered(home, **how):
     return open_writing(home, at(home).settings, clock=lambda: SAMPLE_NOW).remember("The lake is frozen", **how)
 
 
-def learned(home): return min(m.id for m in consolidation_view.view(open_repo(home)).scan.memories if m.namespace == "learnings")
+def learned(home): return min(m.id for m in consolidation_scan.view(open_repo(home)).scan.memories if m.namespace == "learnings")
 def replaces(home): remembered(home, supersedes=[learned(home)])
 def amended(home): remembered(home, duplicate_of=learned(home))
 def long_ago(home): remembered(home, valid_from=SAMPLE_NOW - timedelta(days=80))
-def withdrawn(home): consolidation_undo.undo(at(home), remembered(home).run_id, SAMPLE_NOW, confirmed=True)
+def withdrawn(home): consolidation_status.undo(at(home), remembered(home).run_id, SAMPLE_NOW, confirmed=True)
 def tagged(home): open_writing(home, at(home).settings, clock=lambda: SAMPLE_NOW).update(remembered(home).memory_id, tags=["cold"])
 def older(home): append_to_head(home, [mem("Found in an old notebook", "It was always so.", days_ago=200)])
-def forgotten(home): consolidation_undo.undo(at(home), next(iter(consolidation_view.view(open_repo(home)).state.runs)), SAMPLE_NOW, confirmed=True)
+def forgotten(home): consolidation_status.undo(at(home), next(iter(consolidation_scan.view(open_repo(home)).state.runs)), SAMPLE_NOW, confirmed=True)
 def edited(home): git(home, "notes", "--ref=mem/decisions", "add", "-f", "-F", "-", input=note_text(mem("Another story", "All else is gone.", days_ago=1)))
 def no_tables(home): shutil.rmtree(home / ".memory")
 def no_ref(home): git(home, "update-ref", "-d", "refs/notes/mem/learnings")

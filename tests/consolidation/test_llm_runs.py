@@ -9,10 +9,9 @@ from git_notes_consolidation.store import audit
 from git_notes_consolidation.apps.cli import program as cli
 from git_notes_consolidation.apps.cli.consolidate import llm_rows
 from git_notes_consolidation.consolidation import stores as consolidation_stores
-from git_notes_consolidation.consolidation import view as consolidation_view
-from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
 from git_notes_consolidation.consolidation import scan as consolidation_scan
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import status as consolidation_status
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.store.git import open_repo
@@ -37,7 +36,7 @@ def serve(home, server, monkeypatch, **settings):
 YEAR = sample_memories()[::2]
 
 
-def edges_of(home): return consolidation_view.view(open_repo(home)).state.edges.values()
+def edges_of(home): return consolidation_scan.view(open_repo(home)).state.edges.values()
 def hiding(home): return {(e.source_id, e.target_id, e.edge_type.value) for e in edges_of(home) if e.edge_type.value in ("supersedes", "duplicate_of")}
 
 
@@ -92,7 +91,7 @@ def test_other_relations_hide_nothing(two, monkeypatch, relation):
 def test_an_unsure_answer_is_a_question_and_nothing_else(two, monkeypatch, confidence):
     def brain(body): return sensible(swap)(body).replace('"confidence": "high"', f'"confidence": "{confidence}"')
     with FaultyServer(brain=brain) as server: r = service.run(serve(two, server, monkeypatch), SAMPLE_NOW)
-    review, = consolidation_view.view(open_repo(two)).state.reviews.values()
+    review, = consolidation_scan.view(open_repo(two)).state.reviews.values()
     assert not hiding(two) and r.review_items == 1 and (review["type"], review["by"]) == ("supersedes", "llm")
 
 
@@ -121,7 +120,7 @@ def test_what_it_takes_back_goes(two, monkeypatch):
 def test_an_undone_edge_is_asked_about_and_not_made_again(two, monkeypatch):
     with FaultyServer(brain=sensible(swap)) as server:
         s = serve(two, server, monkeypatch)
-        consolidation_undo.undo(s, service.run(s, SAMPLE_NOW).run_id, SAMPLE_NOW)
+        consolidation_status.undo(s, service.run(s, SAMPLE_NOW).run_id, SAMPLE_NOW)
         r = service.run(s, SAMPLE_NOW, full=True)
     assert not hiding(two) and r.review_items == 1
 
@@ -218,7 +217,7 @@ def test_what_stands_of_a_written_summary(tmp_path, mock_consolidation_llm, chan
     mock_consolidation_llm.summary = summary
     s = consolidation_stores.open_service(home, load_settings({"consolidation_threshold": 0.05}))
     service.run(s, SAMPLE_NOW)
-    x, = consolidation_view.view(open_repo(home)).state.summaries.values()
+    x, = consolidation_scan.view(open_repo(home)).state.summaries.values()
     asked = [r for r in mock_consolidation_llm.requests if r.task == "summary"]
     assert x.by == by and len(asked) == (1 if by == "llm" else 2) and not audit.audit(home).findings
     everything = " ".join([x.title, x.summary, *x.key_facts])
@@ -233,7 +232,7 @@ def test_a_summary_is_read_again_and_of_who_supports_anything_nothing_is_taken(t
         if supported is None or body["response_format"]["json_schema"]["name"] != "support": return sane(body)
         return json.dumps({label: {"reason": "", "supported": supported} for label in json.loads(sane(body))})
     with FaultyServer(brain=brain) as server: r = service.run(serve(home, server, monkeypatch, consolidation_threshold=0.05), SAMPLE_NOW)
-    x, = consolidation_view.view(open_repo(home)).state.summaries.values()
+    x, = consolidation_scan.view(open_repo(home)).state.summaries.values()
     count = dict(llm_rows(r.llm))
     assert x.by == by and count["summaries taken"] == f"{taken} of 1" and count["second readings taken"] == ("1 of 1" if taken else "2 of 2")
 
@@ -244,10 +243,10 @@ def test_undo_of_a_models_run_gives_the_quoted_summary_back_and_it_is_not_writte
     service.run(consolidation_stores.open_service(home, load_settings(off)), SAMPLE_NOW)
     mock_consolidation_llm.summary = told
     did = service.run(consolidation_stores.open_service(home, load_settings(asking)), SAMPLE_NOW)
-    consolidation_undo.undo(consolidation_stores.open_service(home, load_settings(off)), did.run_id, SAMPLE_NOW)
-    first, = consolidation_view.view(open_repo(home)).state.summaries.values()
+    consolidation_status.undo(consolidation_stores.open_service(home, load_settings(off)), did.run_id, SAMPLE_NOW)
+    first, = consolidation_scan.view(open_repo(home)).state.summaries.values()
     again = service.run(consolidation_stores.open_service(home, load_settings(asking)), SAMPLE_NOW)
-    after, = consolidation_view.view(open_repo(home)).state.summaries.values()
+    after, = consolidation_scan.view(open_repo(home)).state.summaries.values()
     assert (first.by, after.by, after.id) == ("offline", "offline", first.id) and not again.summaries_created and not audit.audit(home).findings
 
 
@@ -273,7 +272,7 @@ def test_a_model_is_asked_before_a_decision_is_hidden_that_nobody_names(tmp_path
         home = new_repo(tmp_path / name, [*again, *named])
         mock_consolidation_llm.judge = lambda newer, older: relation
         service.run(consolidation_stores.open_service(home, load_settings({"llm_provider": "openai", "max_change": 1.0}, env={})), SAMPLE_NOW)
-        state = consolidation_view.view(open_repo(home)).state
+        state = consolidation_scan.view(open_repo(home)).state
         return {(e.source_id, e.target_id) for e in state.edges.values() if e.edge_type.value == "supersedes"}, state.reviews
 
     pair, by_name = ((x[1].id, x[0].id) for x in (again, named))

@@ -13,8 +13,7 @@ from calls import gnc, holds, new_repo, run, serve, state_of
 from helpers import add_memories, git, refs, story
 
 from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation import service, scan as consolidation_scan
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge, MemoryTier
 from git_notes_consolidation.store.git import MEM, open_repo
@@ -24,8 +23,7 @@ from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.consolidation.scan import Scope
 from git_notes_consolidation.consolidation.stores import EdgeStore, MetadataStore
 from git_notes_consolidation.consolidation.plan import Guard
-from git_notes_consolidation.consolidation.status import status
-from git_notes_consolidation.consolidation.undo import NeedsConfirmation, undo
+from git_notes_consolidation.consolidation.status import NeedsConfirmation, status, undo
 from git_notes_consolidation.consolidation.service import Stale, apply_file
 
 STORY = story()
@@ -415,7 +413,7 @@ def test_how_often_one_runs_does_not_matter(tmp_path):
     for day in range(31): run(daily, start + day * DAY, max_change=1.0)
     run(once, SAMPLE_NOW, max_change=1.0)
     assert holds(state_of(daily)) == holds(state_of(once)) and len(state_of(daily).runs) > 3
-    seen = [consolidation_view.scored(consolidation_view.view(open_repo(h)), serve(h).settings, SAMPLE_NOW) for h in (daily, once)]
+    seen = [consolidation_scan.scored(consolidation_scan.view(open_repo(h)), serve(h).settings, SAMPLE_NOW) for h in (daily, once)]
     scores = [{i: d.retention for i, d in meta.items()} for meta in seen]
     assert scores[0] == scores[1]
 

@@ -19,7 +19,6 @@ from git_notes_consolidation.llm.providers import Provider, outside, providers
 
 STAND_IN = """#!{python}
 import json, os, re, subprocess, sys, time
-from pathlib import Path
 here, asked = Path({here!r}), sys.stdin.read()
 mode = (here / "mode").read_text()
 words = sys.argv[1:]

@@ -3,7 +3,7 @@ import json
 import sys
 
 import pytest
-from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation import scan as consolidation_scan
 from git_notes_consolidation.recall.answer import untold
 from git_notes_consolidation.recall.search import MemoryResult
 from git_notes_consolidation.store.git import open_repo
@@ -19,7 +19,7 @@ import model as tool  # noqa: E402  # the tool that serves it
 def check(w):
     "What holds whatever a model says."
     for said in (w.run, w.answer, w.fact, w.bench): assert said.code == 0, said
-    v = consolidation_view.view(open_repo(w.home))
+    v = consolidation_scan.view(open_repo(w.home))
     there = {m.id: m for m in v.scan.memories}
     for e in v.state.edges.values():
         if e.by == "llm": assert e.span and e.span in there[e.source_id].text

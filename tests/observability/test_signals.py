@@ -11,7 +11,7 @@ from git_notes_consolidation.consolidation import pipeline as consolidation_pipe
 from git_notes_consolidation.observability import logs
 from git_notes_consolidation.consolidation import service as consolidation_service
 from git_notes_consolidation.consolidation import stores as service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
+from git_notes_consolidation.consolidation import status as consolidation_status
 from git_notes_consolidation.consolidation import plan as consolidation_plan
 from git_notes_consolidation.store import sync
 from git_notes_consolidation.writing import write as writing
@@ -88,7 +88,7 @@ def everything(tmp_path_factory):
         s = replace(service.open_service(home, settings), clock=lambda: SAMPLE_NOW)
         r = consolidation_service.run(s, SAMPLE_NOW)
         assert r.success and r.summaries_created and r.llm["calls"]
-        consolidation_undo.undo(s, consolidation_undo.undo(s, r.run_id, SAMPLE_NOW)[0], SAMPLE_NOW)
+        consolidation_status.undo(s, consolidation_status.undo(s, r.run_id, SAMPLE_NOW)[0], SAMPLE_NOW)
         recall = open_recall(home, settings, clock=lambda: SAMPLE_NOW)
         assert recall.search("FastAPI handlers")
         with Client(settings.config, (), replay=lambda q: "{}") as said:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 
 from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.recall import service as recall
-from git_notes_consolidation.consolidation import view as service
+from git_notes_consolidation.consolidation import scan as service
 from git_notes_consolidation.consolidation import service as consolidation_service
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings

@@ -41,7 +41,7 @@ def test_wrong_usage(home, args, word):
 
 HEAVY = "sklearn scipy openai onnxruntime tokenizers huggingface_hub pandas plotly anyio".split()
 OURS = tuple(f"git_notes_consolidation.{m}" for m in (
-    "consolidation.service consolidation.candidates supersession.judge evaluation.pairs llm.client store.audit apps.fleet.sweep "
+    "consolidation.service consolidation.relate supersession.judge evaluation.pairs llm.client store.audit apps.fleet.sweep "
     "temporal.resolve").split())
 
 

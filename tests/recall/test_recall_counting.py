@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.store import accesses as journal
-from git_notes_consolidation.consolidation import undo as service
+from git_notes_consolidation.consolidation import status as service
 from git_notes_consolidation.recall.search import MemoryResult
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import MemoryTier

@@ -7,7 +7,7 @@ import pytest
 from git_notes_consolidation.similarity import linkage, updates
 from git_notes_consolidation.similarity import components as similarity_components
 from git_notes_consolidation.consolidation import scan as phases
-from git_notes_consolidation.consolidation import cluster as consolidation_cluster
+from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
 from git_notes_consolidation.similarity.neighbours import SearchVectors, fused_older
 from git_notes_consolidation.similarity.updates import KnownClusters, near_clusters
 from git_notes_consolidation.similarity.linkage import dendrogram, flat_clusters
@@ -110,10 +110,10 @@ def test_a_part_is_cut_as_it_is_in_the_whole(seed):
     config = SubconsciousnessConfig(consolidation_threshold=0.6, min_cluster_size=2, max_cluster_size=60)
     s = phases.Scanned(memories, X, LexicalEmbedder(), State(), config, SAMPLE_NOW)
     alone, part = {m.id: m.id for m in memories}, components(X, 0.4)
-    whole = {c.memory_ids for c in consolidation_cluster.cluster(s, alone)[0]}
+    whole = {c.memory_ids for c in consolidation_pipeline.cluster(s, alone)[0]}
     for k in range(part.max() + 1):
         mine = frozenset(m.id for m, p in zip(memories, part) if p == k)
-        assert {c.memory_ids for c in consolidation_cluster.cluster(replace(s, scope=phases.Scope(ids=mine)), alone)[0]} == {x for x in whole
+        assert {c.memory_ids for c in consolidation_pipeline.cluster(replace(s, scope=phases.Scope(ids=mine)), alone)[0]} == {x for x in whole
             if mine.issuperset(x)}
 
 

@@ -15,8 +15,8 @@ from worlds import WORLD, Note, check, in_memory, snapshot_of
 
 from git_notes_consolidation.consolidation import service as consolidation_service
 from git_notes_consolidation.consolidation import stores as service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
-from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation import status as consolidation_status
+from git_notes_consolidation.consolidation import scan as consolidation_scan
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, as_utc, digest, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
@@ -53,10 +53,10 @@ def template(tmp_path_factory):
     "A small repository that holds every kind of record; not to be written to."
     home = consolidated(tmp_path_factory.mktemp("audit") / "repo", MEMORIES, consolidation_threshold=0.3)
     s = service.open_service(home, load_settings(env={}))
-    seen = next(m for m in consolidation_view.view(s.repo).scan.memories if m.namespace == "patterns")
+    seen = next(m for m in consolidation_scan.view(s.repo).scan.memories if m.namespace == "patterns")
     store_writer.append(s.repo, lambda e: [store_events.access_append(seen, "here", 2, SAMPLE_NOW)], SAMPLE_NOW)
     extra = service.EdgeStore(s.repo).put(MemoryEdge(MEMORIES[2].id, MEMORIES[0].id, EdgeType.RELATED_TO), SAMPLE_NOW)
-    consolidation_undo.undo(s, extra, SAMPLE_NOW)
+    consolidation_status.undo(s, extra, SAMPLE_NOW)
     return home
 
 

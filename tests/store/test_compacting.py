@@ -7,16 +7,12 @@ from datetime import timedelta
 import pytest
 from calls import gnc, new_repo, run, serve, state_of
 from helpers import git, refs, story
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from git_notes_consolidation.consolidation.undo import undo
+from git_notes_consolidation.consolidation.status import undo
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import MemoryTier
-from git_notes_consolidation.store import audit
-from git_notes_consolidation.store import compact as compacting
-from git_notes_consolidation.store import git as store_git  # noqa: F401  the command registers itself
-from git_notes_consolidation.store import remote as store_remote
+from git_notes_consolidation.store import audit, compact as compacting, git as store_git, remote as store_remote
 from git_notes_consolidation.store.compact import compact, histories, publish, restore
 from git_notes_consolidation.store.events import REFS, Append, encode, our_tips, read_events, tier_append
 from git_notes_consolidation.store.git import MEM, RepoError, open_repo

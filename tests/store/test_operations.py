@@ -10,8 +10,8 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from git_notes_consolidation.consolidation import service as consolidation_service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
-from git_notes_consolidation.consolidation import view as service
+from git_notes_consolidation.consolidation import status as consolidation_status
+from git_notes_consolidation.consolidation import scan as service
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store import cache as index
@@ -75,7 +75,7 @@ def write(home, name, *appends, at=SAMPLE_NOW):
 
 
 def edges(home, name, *found, live=True): write(home, name, *(edge_append("0" * 40, e, name, e.created_at, live=live) for e in found))
-def undo(home, name): return consolidation_undo.undo(serve(home), name, SAMPLE_NOW, confirmed=True)
+def undo(home, name): return consolidation_status.undo(serve(home), name, SAMPLE_NOW, confirmed=True)
 
 
 def log_of(home, **kw):

@@ -16,7 +16,7 @@ from helpers import ROOT
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation import scan as consolidation_scan
 from git_notes_consolidation.store import tables as patching
 from git_notes_consolidation.store.metadata import metadata_of
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
@@ -57,7 +57,7 @@ class World:
             if (x := rnd.random()) < 0.5: return d
             return replace(d, tier=rnd.choice([*MemoryTier]), activation_count=rnd.randrange(3), retention=RetentionScore(x, x / 2, x / 3, x / 4))
         self.meta = {i: scored(i, d) for i, d in found.items()}
-        self.stands = consolidation_view.stand_ins(self.memories, self.meta)
+        self.stands = consolidation_scan.stand_ins(self.memories, self.meta)
         self.versions = {i: x.row() for i, x in versions_of(self.memories, self.meta, edges).items()}
         self.repeats = {}
         first = {}

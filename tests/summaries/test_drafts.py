@@ -8,7 +8,7 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from git_notes_consolidation.consolidation.cluster import closed, last_words
+from git_notes_consolidation.consolidation.pipeline import closed, last_words
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.llm.batch import Job
 from git_notes_consolidation.llm.summary_prompts import summary_request

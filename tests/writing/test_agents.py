@@ -16,7 +16,7 @@ from git_notes_consolidation.store.state import open_questions
 from git_notes_consolidation.writing.effects import BadFact
 from git_notes_consolidation.writing.review import accept, edit, reject
 from git_notes_consolidation.writing.write import open_writing
-from git_notes_consolidation.consolidation.view import view
+from git_notes_consolidation.consolidation.scan import view
 from helpers import git
 
 STAGING = [mem("Where the staging cluster lives", "Staging lives in eu-west-1 with one database.", days_ago=50),

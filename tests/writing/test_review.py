@@ -19,13 +19,11 @@ from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.writing.review import accept, edit, reject
 from git_notes_consolidation.writing.proposals import _proposal, _web, proposals
 from git_notes_consolidation.consolidation.stores import MetadataStore
-from git_notes_consolidation.consolidation.status import questions
-from git_notes_consolidation.consolidation.undo import undo
-from git_notes_consolidation.consolidation.view import view
+from git_notes_consolidation.consolidation.status import questions, undo
+from git_notes_consolidation.consolidation.scan import view
 from git_notes_consolidation.writing.write import open_writing
 from helpers import git, story
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
 STAGING = [mem("Where the staging cluster lives", "Staging lives in eu-west-1 with one database.", days_ago=50),
            mem("Staging cluster", "Staging lives in eu-central-1 with one database.", days_ago=40)]

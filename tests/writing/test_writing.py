@@ -6,11 +6,10 @@ from datetime import timedelta
 
 import pytest
 from git_notes_consolidation.store import audit
-from git_notes_consolidation.consolidation import view as service
+from git_notes_consolidation.consolidation import scan as service
 from git_notes_consolidation.consolidation import service as consolidation_service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
-from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.consolidation import status as consolidation_status
+from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.consolidation.scan import Scope
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
@@ -71,7 +70,7 @@ def test_said_again_it_is_evidence_and_use_and_no_second_text(two):
     assert (r.operation, again.operation, r.memory_id) == ("NOOP", "NOOP", again.memory_id) and notes(two) == refs
     d = known(two)[r.memory_id]
     assert (d.activation_count, d.last_accessed) == (2, SAMPLE_NOW + timedelta(minutes=1)) and again.after[r.memory_id]["activation_count"] == 2
-    consolidation_undo.undo(consolidation_stores.open_service(two), again.run_id, SAMPLE_NOW)
+    consolidation_status.undo(consolidation_stores.open_service(two), again.run_id, SAMPLE_NOW)
     assert known(two)[r.memory_id].activation_count == 1
 
 
@@ -163,7 +162,7 @@ def test_undo_takes_back_each_step(two):
     first = shown()
     runs = [w.remember(MOVED).run_id]
     runs += [w.remember("Dumps run at 02:00.", merges=[said(two)["Orders live in Postgres"].id]).run_id, w.forget(said(two)["Tea is at four"].id).run_id]
-    for run in reversed(runs): consolidation_undo.undo(consolidation_stores.open_service(two), run, SAMPLE_NOW)
+    for run in reversed(runs): consolidation_status.undo(consolidation_stores.open_service(two), run, SAMPLE_NOW)
     assert holds(state_of(two)) == start and shown() == first and sound(two)
     assert not w.held().view.state.operations and w.remember("Tea is at four\n\nIn the kitchen.").operation == "NOOP"
 
@@ -172,8 +171,8 @@ def test_what_builds_on_a_write_is_named_before_it_is_undone(two):
     w = writer(two)
     a = w.remember("The queue is Redis.")
     b = w.remember("The queue is NATS.", supersedes=[a.memory_id])
-    with pytest.raises(consolidation_undo.NeedsConfirmation, match=b.run_id):
-        consolidation_undo.undo(consolidation_stores.open_service(two), a.run_id, SAMPLE_NOW)
+    with pytest.raises(consolidation_status.NeedsConfirmation, match=b.run_id):
+        consolidation_status.undo(consolidation_stores.open_service(two), a.run_id, SAMPLE_NOW)
 
 
 # The notes

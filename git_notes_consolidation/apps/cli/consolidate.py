@@ -14,13 +14,11 @@ from rich.progress import MofNCompleteColumn
 from typing import Any, cast
 from ..fleet import sweep as sweeping
 from ..fleet.workers import cluster, NoCluster, scheduler_address
-from ...consolidation import service as consolidation_service
-from ...consolidation import undo as consolidation_undo
+from ...consolidation import service as consolidation_service, status as consolidation_status
 from ...consolidation.plan import Plan
-from ...consolidation.scan import Scope
+from ...consolidation.scan import Scope, View, shown, view
 from ...consolidation.stores import scope_of
 from ...consolidation.triggers import Event, EVENTS, in_domain
-from ...consolidation.view import shown, View, view
 from ...core.authors import author_of
 from ...core.models import MemoryTier
 from ...core.processes import process_count
@@ -224,16 +222,16 @@ def undo(
     s = call.service()
     if run == "last": run = _latest(view(s.repo))
     if keep_facts:
-        name, of = consolidation_undo.keep_facts(s, run, by=author_of(os.environ).by)
+        name, of = consolidation_status.keep_facts(s, run, by=author_of(os.environ).by)
         return call.show({"undo": name, "runs": [of]},
                          f"Undid what {short(of)} did to other memories; what it wrote stays.",
                          f"Bring it back: gnc undo {short(name)}")
-    try: name, *runs = consolidation_undo.undo(s, run, confirmed=yes)
-    except consolidation_undo.NeedsConfirmation as e:
+    try: name, *runs = consolidation_status.undo(s, run, confirmed=yes)
+    except consolidation_status.NeedsConfirmation as e:
         if (call.as_json or not sys.stdin.isatty()
             or not typer.confirm(f"{e.args[0].partition('; confirm')[0]}. Go on?", err=True)):
             raise
-        name, *runs = consolidation_undo.undo(s, run, confirmed=True)
+        name, *runs = consolidation_status.undo(s, run, confirmed=True)
     warnings = _still_there(view(s.repo), runs)
     call.show({"undo": name, "runs": runs, "warnings": warnings},
               f"Undid {', '.join(map(short, runs))}; gnc log {short(runs[0])} shows what that was.",

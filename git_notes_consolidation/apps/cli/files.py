@@ -321,7 +321,7 @@ def export(
     tokens: str | None = _TOKENS,
 ) -> None:
     "Print all current memories, for a host that reads a file."
-    from git_notes_consolidation.consolidation.view import shown, view
+    from git_notes_consolidation.consolidation.scan import shown, view
     call: Call = ctx.obj
     forms = {"md": files_export.as_markdown, "jsonl": files_export.as_json_lines, "csv": _csv}
     if format not in forms: raise Usage(f"--format {format}: choose md, jsonl or csv")

@@ -13,7 +13,7 @@ from rich.table import Table
 from rich.text import Text
 from typing import Any, TYPE_CHECKING
 from ...consolidation import status as consolidation_status
-from ...consolidation.view import counted, scored, shown, View, view
+from ...consolidation.scan import counted, scored, shown, View, view
 from ...core.memory import as_utc
 from ...core.models import MemorySummary, MemoryTier
 from ...core.settings import RetentionConfig

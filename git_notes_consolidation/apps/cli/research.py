@@ -308,7 +308,7 @@ def tune(
                                   "that is there."),
 ) -> None:
     "Fit how memories fade to what this repository came back to."
-    from git_notes_consolidation.consolidation.view import uncounted, view
+    from git_notes_consolidation.consolidation.scan import uncounted, view
     from git_notes_consolidation.core.saving import Draft
     from git_notes_consolidation.evaluation import decay
     from git_notes_consolidation.retention.touches import snapshots
@@ -354,7 +354,7 @@ def repository_series(s: Any, now: datetime) -> list[Series]:
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #2f910edf
 def _cached(repo: Repo) -> tuple[dict[str, Any], Any, int]:
     "The last run, its seconds, and the accesses that no run has counted yet."
-    from git_notes_consolidation.consolidation.view import uncounted
+    from git_notes_consolidation.consolidation.scan import uncounted
     if not store_cache.index_path(repo).exists(): return {}, None, 0
     with closing(store_cache.open_index(repo, check=False)) as conn:
         last = store_cache.recalled(conn, "last_run")

@@ -76,7 +76,7 @@ def _block_table(s: Any, v: Any) -> Table:
 def _story(s: Any, r: Any, before: Row, after: Row, home: Path,
            seconds: float) -> Lines:
     "What happened in the demo."
-    from git_notes_consolidation.consolidation.view import view
+    from git_notes_consolidation.consolidation.scan import view
     v = view(s.repo)
     tiers = [(t.value, before["tiers"][t.value], after["tiers"][t.value],
               "█" * round(40 * after["tiers"][t.value] / after["distinct"])) for t in MemoryTier]

@@ -12,8 +12,8 @@ from rich.table import Table
 from rich.text import Text
 from typing import Any
 from ...consolidation.plan import Guard
-from ...consolidation.undo import NeedsConfirmation
-from ...consolidation.view import shown, View, view
+from ...consolidation.status import NeedsConfirmation
+from ...consolidation.scan import shown, View, view
 from ...core.memory import mem, Memory
 from ...store import loss as store_loss
 from ...store.damage import counted_noun

@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
         plan as consolidation_plan,
         service as consolidation_service, status as consolidation_status, stores as consolidation_stores,
-        view as consolidation_view)
+        scan as consolidation_scan)
     from git_notes_consolidation.llm import prompt_parts
     from git_notes_consolidation.recall import service as recall_service
     from git_notes_consolidation.store import reader as store_reader
@@ -38,10 +38,10 @@ __all__ = ['When', 'Workspace', 'Pair', 'Judged']
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #7c67471b
 if not TYPE_CHECKING:
     consolidation_plan, consolidation_service, consolidation_status, \
-    consolidation_stores, consolidation_view, prompt_parts, recall_service, \
+    consolidation_stores, consolidation_scan, prompt_parts, recall_service, \
     store_reader, writing_history, writing_review, writing_write = map(LazyModule, (
         "consolidation.plan", "consolidation.service", "consolidation.status",
-        "consolidation.stores", "consolidation.view", "llm.prompt_parts", "recall.service",
+        "consolidation.stores", "consolidation.scan", "llm.prompt_parts", "recall.service",
         "store.reader", "writing.history", "writing.review", "writing.write"))
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #af9bff37
@@ -79,9 +79,9 @@ class Workspace:
         settings = replace(self, arguments={**self.arguments, **more}).settings if more else self.settings
         return consolidation_stores.open_service(self.path, settings, clock=self.clock)
 
-    def view(self) -> consolidation_view.View:
+    def view(self) -> consolidation_scan.View:
         "The repository as it is now, without the words of what is forgotten."
-        return consolidation_view.shown(consolidation_view.view(open_repo(self.path)))
+        return consolidation_scan.shown(consolidation_scan.view(open_repo(self.path)))
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #45d8f6d2
 def memory_status(workspace: Workspace) -> Status:
@@ -225,7 +225,7 @@ def memory_history(workspace: Workspace, memory_id: Id) -> History:
                    [x.id for x in rows if x.current], max(0, len(rows) - 30))
 
 
-def _memory(v: consolidation_view.View, name: str) -> str:
+def _memory(v: consolidation_scan.View, name: str) -> str:
     return store_reader.resolve(name, [m.id for m in v.scan.memories], v.scan.memories)
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #b1c08133

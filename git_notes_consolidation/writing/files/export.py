@@ -13,8 +13,7 @@ from ...core.loading import Settings
 from ...core.memory import Memory, repeat_key
 from ...core.visible import inert, json_line, visible
 from ...llm.redact import masked
-from ...consolidation.view import scored, stand_ins
-from ...consolidation.view import View
+from ...consolidation.scan import View, scored, stand_ins
 from ...session.budget import QUOTED
 from .tidy import Budget, excess
 
