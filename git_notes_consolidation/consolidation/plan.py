@@ -16,7 +16,7 @@ from git_notes_consolidation.store.events import (
     Append, Events, REFS, edge_append, encode, op_append, review_append, set_append, summary_append,
     tier_append)
 from ..store.state import State, stood_for
-from .scan import Scanned
+from .scan import Guard, Scanned
 import json, re
 from types import MappingProxyType
 from ..core.reports import ConsolidationPhase, ConsolidationResult
@@ -346,10 +346,6 @@ def model_answers(plan: Plan, usage: Usage, heard: Mapping[str, Heard] = Mapping
 _FINAL = {"schema", "refusal", "length", "empty", "context"}
 
 # %% ../../nbs/13_consolidation/04_plan.ipynb #f08c3b51
-class Guard(RepoError):
-    "Stopped on purpose, before anything was written."
-
-
 def check_blast_radius(plan: Plan) -> None:
     "Refuse a plan that supersedes too much at once."
     over = ([f"supersede {plan.hides} current memories, and may {plan.limit}"] if plan.hides > plan.limit

@@ -13,13 +13,12 @@ from ..core.extras import numpy as np
 from ..core.memory import Memory, as_utc, digest, repeat_key
 from ..store.state import (
     State, as_shown, fold, probably_replaced, refused, with_run, with_state)
-if TYPE_CHECKING: from git_notes_consolidation.store.changes import Additions
 import json, sqlite3
 from contextlib import closing
 from ..core.loading import Settings
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..retention.score import retention_scores
-from ..store.git import Repo, read_notes
+from ..store.git import Repo, RepoError, read_notes
 from ..store.reader import Scan, read_memories
 from ..store.events import Events, our_tips, read_events, shared_tips
 from ..store.locks import clone_id
@@ -107,6 +106,10 @@ class Scanned:
     def row(self) -> dict[str, int]:
         "Memory id to its row."
         return {m.id: i for i, m in enumerate(self.memories)}
+
+# %% ../../nbs/13_consolidation/01_scan.ipynb #c19903f6
+class Guard(RepoError):
+    "Stopped on purpose, before anything was written."
 
 # %% ../../nbs/13_consolidation/01_scan.ipynb #612a1033
 def collapse(

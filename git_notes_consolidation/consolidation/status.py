@@ -9,14 +9,14 @@ from collections.abc import Callable, Mapping, Sequence
 from contextlib import closing
 from dataclasses import asdict, replace
 from datetime import datetime
-from typing import Any
+from typing import TYPE_CHECKING, Any
 from ..store import cache as store_cache
 from ..core.models import EdgeType, MemoryEdge, MemoryTier
 from ..retention.tiers import tier_of
 from ..store.reader import resolve
 from ..store.state import State, open_questions, record_value
 from .scan import (
-    Looking, View, WORDS, counted, living_memories, scored, shown, view)
+    Guard, Looking, View, WORDS, counted, living_memories, scored, shown, view)
 from ..core.memory import digest
 from ..observability.tracing import current_span, traced
 from ..observability.metrics import count
@@ -24,9 +24,7 @@ from ..store.git import RepoError
 from ..store.events import Append, edge_append, Events, review_append, tier_append
 from ..store.writer import append
 from ..store.locks import run_lock
-from .plan import Guard
-from .service import (
-    warn_if_cache_fails, ConsolidationService, refresh_index)
+if TYPE_CHECKING: from git_notes_consolidation.consolidation.service import ConsolidationService
 
 # %% auto #0
 __all__ = ['is_consolidation_available', 'edges_of', 'questions', 'explain', 'status', 'undo']
@@ -204,6 +202,8 @@ def _undo_targets(v: View, name: str, confirmed: bool) -> list[str]:
 def _append(service: ConsolidationService, make: Callable[[View], list[Append]],
             at: datetime) -> list[Append]:
     "Append what is made of the repository as it is under the lock."
+    # Whoever only looks loads nothing that runs
+    from git_notes_consolidation.consolidation.service import refresh_index, warn_if_cache_fails
     make(view(service.repo))  # A refusal should not even leave a lock file
     with run_lock(service.repo):
         made = make(view(service.repo))

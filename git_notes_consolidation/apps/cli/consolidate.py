@@ -14,7 +14,8 @@ from rich.progress import MofNCompleteColumn
 from typing import Any, cast
 from ..fleet import sweep as sweeping
 from ..fleet.workers import cluster, NoCluster, scheduler_address
-from ...consolidation import service as consolidation_service, status as consolidation_status
+from ...consolidation import (
+    service as consolidation_service, status as consolidation_status)
 from ...consolidation.plan import Plan
 from ...consolidation.scan import Scope, View, shown, view
 from ...consolidation.stores import scope_of
