@@ -30,14 +30,9 @@ from generate import generate
 from helpers import git
 from llm_servers import BAD_REPLIES, FaultyServer, sensible
 
-from git_notes_consolidation.store import audit
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.consolidation import stores as consolidation_stores
-from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import scan as consolidation_scan
-from git_notes_consolidation.consolidation import plan as consolidation_plan
-from git_notes_consolidation.consolidation import status as consolidation_status
-from git_notes_consolidation.store import accesses as store_accesses
+from git_notes_consolidation.store import accesses as store_accesses, audit, cache as index
+from git_notes_consolidation.consolidation import (
+    plan as consolidation_plan, scan as consolidation_scan, service, status as consolidation_status, stores as consolidation_stores)
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.core.memory import SAMPLE_NOW
@@ -49,7 +44,7 @@ from git_notes_consolidation.store.reader import note_text
 from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.writing.review import accept, reject
 from git_notes_consolidation.consolidation.stores import SummaryStore
-from git_notes_consolidation.session.inject import SessionStartSummaryInjector, SummaryInjectionConfig
+from git_notes_consolidation.session.context import SessionStartSummaryInjector, SummaryInjectionConfig
 from git_notes_consolidation.store.sync import sync
 from git_notes_consolidation.writing.write import open_writing
 

@@ -13,7 +13,7 @@ from io import StringIO
 from pathlib import Path
 
 from git_notes_consolidation.store import changes as arrivals
-from git_notes_consolidation.session import block
+from git_notes_consolidation.session import prepared
 from git_notes_consolidation.apps.cli import app as cli
 from git_notes_consolidation.apps.cli import program as apps_program
 from git_notes_consolidation.core import loading as config
@@ -29,7 +29,7 @@ from git_notes_consolidation.similarity import plugin_vectors as similarity_plug
 from git_notes_consolidation.evaluation import pairs as evaluation
 from git_notes_consolidation.evaluation import chains as evaluation_chains
 from git_notes_consolidation.text import facts
-from git_notes_consolidation.retention import touches as forecast
+from git_notes_consolidation.retention import forecast
 from git_notes_consolidation.staleness import history as gitlog
 from git_notes_consolidation.session import hooks
 from git_notes_consolidation.store import cache as index
@@ -41,10 +41,10 @@ from git_notes_consolidation.staleness import mentions as naming
 from git_notes_consolidation.store import reader as store_reader
 from git_notes_consolidation.store import events as notes
 from git_notes_consolidation.store import state as store_state
-from git_notes_consolidation.session import budget as packing
+from git_notes_consolidation.session import fast_start as packing
 from git_notes_consolidation.llm import supersession_prompt as llm_supersession_prompt
 from git_notes_consolidation.llm import summary_prompts as prompts
-from git_notes_consolidation.recall import questions
+from git_notes_consolidation.recall import rank
 from git_notes_consolidation.recall import rank as ranking
 from git_notes_consolidation.recall import service as recall
 from git_notes_consolidation.llm import redact as redacting
@@ -447,14 +447,14 @@ _TAG = packing.TAG
 def block_(data):
     "A context: whatever is not ours stays byte for byte, and putting a block in twice is putting it in once."
     text, new = typed(data), f"<{_TAG} version=\"2\" generated_at=\"y\">\nnew\n</{_TAG}>"
-    rest, had = block.without_block(text)
-    assert (had or rest == text) and block.without_block(rest) == (rest, False)
-    whole, _ = block.with_block(text, new)
-    assert block.with_block(whole, new) == (whole, True) and block.without_block(whole)[0] == rest and whole.startswith(rest) and whole.endswith(new)
+    rest, had = prepared.without_block(text)
+    assert (had or rest == text) and prepared.without_block(rest) == (rest, False)
+    whole, _ = prepared.with_block(text, new)
+    assert prepared.with_block(whole, new) == (whole, True) and prepared.without_block(whole)[0] == rest and whole.startswith(rest) and whole.endswith(new)
     assert _TAG in text or rest == text
     theirs = text.replace("<", "‹")
-    assert block.with_block(f"{theirs}\n\n{new}", new.replace("new", "newer"))[0] == (f"{theirs}\n\n" if theirs else "") + new.replace("new", "newer")
-    for f in (block.one_line, block.paragraph): assert "\n" not in f(text) and "<" + _TAG not in f(text)
+    assert prepared.with_block(f"{theirs}\n\n{new}", new.replace("new", "newer"))[0] == (f"{theirs}\n\n" if theirs else "") + new.replace("new", "newer")
+    for f in (prepared.one_line, prepared.paragraph): assert "\n" not in f(text) and "<" + _TAG not in f(text)
 
 
 # Names and questions
@@ -475,7 +475,7 @@ def query(data):
     said, conn = typed(data), _tables()
     assert set(store_tables.search_text(conn, said)) <= {m.id for m in PLACED}
     assert (x := ranking.word_scores(conn, said, 2, 2)) is None or x.shape == (2,)
-    questions.read_question(said); questions.needs_reasoning(said)
+    rank.read_question(said); rank.needs_reasoning(said)
     assert isinstance(ranking.listing(said, SAMPLE_NOW), ranking.Listing | None) and ranking.about_the_past(said) in (True, False)
 
 

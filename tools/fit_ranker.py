@@ -20,7 +20,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
 from git_notes_consolidation.evaluation.intervals import share
 from git_notes_consolidation.evaluation.retrieval import Question, load_questions, sample_questions
 from git_notes_consolidation.evaluation.stories import load_stories, write_story
-from git_notes_consolidation.recall.ranker import HITS, PAIRS, SUMS, Seen, Weights, answering_order, see, succession, sum_features, weights_of
+from git_notes_consolidation.recall.search import HITS, PAIRS, SUMS, Seen, Weights, answering_order, see, succession, sum_features, weights_of
 from git_notes_consolidation.recall.service import SURE, TWO, open_recall
 from git_notes_consolidation.research.corpus import scratch
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder

@@ -32,8 +32,7 @@ from .relate import Related, _named, active_edges, relate
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from ..core.settings import SubconsciousnessConfig
-from ..retention.score import retention_scores
-from ..retention.tiers import tier_of
+from ..retention.score import retention_scores, tier_of
 from ..similarity.components import reached
 from ..store.state import refused, State
 from ..supersession.questions import LIKELY

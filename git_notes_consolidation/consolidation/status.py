@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import TYPE_CHECKING, Any
 from ..store import cache as store_cache
 from ..core.models import EdgeType, MemoryEdge, MemoryTier
-from ..retention.tiers import tier_of
+from ..retention.score import tier_of
 from ..store.reader import resolve
 from ..store.state import State, open_questions, record_value
 from .scan import (

@@ -10,10 +10,9 @@ from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
 import numpy as np
-from git_notes_consolidation.retention.forecast import (
-    EXPONENTS, MODELS, TWELVE, Fitted, Model, answered, by_repository, by_time, fit, left_out, measures,
-    sampled)
-from ..retention.touches import BadTable, Snapshots, Touches, snapshots, touches_of
+from ..retention.forecast import (
+    BadTable, EXPONENTS, Fitted, MODELS, Model, Snapshots, TWELVE, Touches, answered, by_repository, by_time,
+    fit, left_out, measures, sampled, snapshots, touches_of)
 from ..staleness.history import LOG, tip_of
 from ..core.memory import Memory, as_utc
 from ..store.events import Events

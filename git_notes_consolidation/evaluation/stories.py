@@ -17,11 +17,10 @@ from ..core.memory import as_utc, Memory
 from ..core.models import EdgeType
 from .intervals import Scored, Share, share
 from .labelled import load_rows, one_of, text_field
-from ..recall.questions import needs_reasoning
-from ..recall.rank import excerpt
+from ..recall.rank import excerpt, needs_reasoning
 from ..recall.reason import ReasonedRecallService
 from ..recall.service import open_recall, RecallService
-from ..session.inject import SessionStartSummaryInjector
+from ..session.context import SessionStartSummaryInjector
 from ..similarity.static import StaticEmbedder
 from ..store.events import read_events
 from ..store.git import git, open_repo, Repo

@@ -16,8 +16,8 @@ from ..plots.style import escape_markup, TIERS
 from ..plots.tiers import (
     cluster_heaps, floors, score_parts, tier_bars, tier_days, tier_flow)
 from .corpus import Corpus
-from ..retention.score import compute_retention_score, score_decomposition
-from ..retention.tiers import days_in_tiers, floor_of, retention_frame, tier_counts
+from ..retention.score import (
+    compute_retention_score, days_in_tiers, floor_of, retention_frame, score_decomposition, tier_counts)
 from ..similarity.clusters import split
 from ..similarity.linkage import flat_clusters, groups_of
 

@@ -21,7 +21,7 @@ from .corpus import Corpus, load_corpus
 from .desk import (
     chart_box, Desk, doing, draw, html_table, move_slider, number_beside, repo_field, stop, wrapped)
 from .tuning import Answer, answer, FIGURES, present_tiers, preset
-from ..retention.tiers import counts_by_half_life, weights
+from ..retention.score import counts_by_half_life, weights
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -17,8 +17,7 @@ from ..core.authors import Author
 from ..core.memory import as_utc, digest, Memory, UTC
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata
 from ..core.loading import Settings
-from ..retention.score import compute_retention_score
-from ..retention.tiers import tier_of
+from ..retention.score import compute_retention_score, tier_of
 from ..similarity.embedder import Embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..store import cache as store_cache

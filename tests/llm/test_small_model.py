@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from git_notes_consolidation.consolidation import scan as consolidation_scan
-from git_notes_consolidation.recall.answer import untold
+from git_notes_consolidation.recall.evidence import untold
 from git_notes_consolidation.recall.search import MemoryResult
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.summaries.verification import verify

@@ -7,12 +7,9 @@ import sys
 import pytest
 from calls import new_repo
 from dataclasses import replace
-from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
+from git_notes_consolidation.consolidation import (
+    pipeline as consolidation_pipeline, plan as consolidation_plan, service as consolidation_service, status as consolidation_status, stores as service)
 from git_notes_consolidation.observability import logs
-from git_notes_consolidation.consolidation import service as consolidation_service
-from git_notes_consolidation.consolidation import stores as service
-from git_notes_consolidation.consolidation import status as consolidation_status
-from git_notes_consolidation.consolidation import plan as consolidation_plan
 from git_notes_consolidation.store import sync
 from git_notes_consolidation.writing import write as writing
 from git_notes_consolidation.core.loading import load_settings
@@ -21,7 +18,7 @@ from git_notes_consolidation.llm.protocol import Request
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.recall.reason import ReasonedRecallService
 from git_notes_consolidation.recall.service import open_recall
-from git_notes_consolidation.session.inject import SessionStartSummaryInjector
+from git_notes_consolidation.session.context import SessionStartSummaryInjector
 from git_notes_consolidation.observability.signals import METRICS, SPANS
 from helpers import SOURCES, git, replace_everywhere, story
 from llm_servers import FaultyServer, sensible

@@ -27,12 +27,10 @@ from git_notes_consolidation.store.git import MEM, note_paths, open_repo
 from git_notes_consolidation.store.audit import audit as gnc_audit
 from git_notes_consolidation.store.events import REFS, read_events
 from git_notes_consolidation.store.reader import read_memories
-from git_notes_consolidation.retention.score import compute_retention_score
-from git_notes_consolidation.retention.tiers import tier_of
+from git_notes_consolidation.retention.score import compute_retention_score, tier_of
 from git_notes_consolidation.consolidation.stores import EdgeStore, MetadataStore, RunLogStore, SummaryStore
 from helpers import NOTES, add_memories, git, refs, story
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 NOW = SAMPLE_NOW
 DAY = timedelta(days=1)

@@ -31,9 +31,9 @@ BLOCKS = {f"{path.name[0]}-{n}": text for path in sorted(DESIGNS.glob("[123]-*.m
           for n, text in enumerate(re.findall(r"^```python\n(.*?)^```", path.read_text(encoding="utf-8"), re.S | re.M), 1)}
 LISTS = {"1-1", "1-3", "1-4", "1-7", "2-11", "2-13"}  # What is set as Python and is none: lists, trees, shell
 # Another place does what these are for; each is a step inside of a class, or the plugin's own handler
-ELSEWHERE = {"_format_memories_with_timestamps": "recall.answer", "_reason_over_memories": "recall.reason", "_remove_existing_block": "session.block",
-             "_select_summaries": "session.budget", "_compute_session_relevance": "session.budget", "_format_summary_block": "session.budget",
-             "_format_single_summary": "session.budget", "_estimate_tokens": "core.tokens", "handle_session_start": "session.fast_start",
+ELSEWHERE = {"_format_memories_with_timestamps": "recall.evidence", "_reason_over_memories": "recall.reason", "_remove_existing_block": "session.prepared",
+             "_select_summaries": "session.fast_start", "_compute_session_relevance": "session.fast_start", "_format_summary_block": "session.fast_start",
+             "_format_single_summary": "session.fast_start", "_estimate_tokens": "core.tokens", "handle_session_start": "session.fast_start",
              "handle_recall_command": "apps.cli.ask"}
 TESTS = {"test_summary_injection_replaces_not_accumulates", "test_temporal_resolution_yesterday"}  # Run below
 

@@ -5,12 +5,10 @@ from datetime import UTC, date, datetime
 
 import git_notes_consolidation as gnc
 import pytest
-from calls import gnc as command
-from calls import new_repo
+from calls import gnc as command, new_repo
 from helpers import git
-from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import stores as consolidation_stores
-from git_notes_consolidation.recall.answer import answer_request
+from git_notes_consolidation.consolidation import service, stores as consolidation_stores
+from git_notes_consolidation.recall.evidence import answer_request
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.recall.search import MemoryResult
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem

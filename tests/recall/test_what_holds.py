@@ -9,8 +9,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.evaluation.labelled import fixture
 from git_notes_consolidation.evaluation.stories import load_stories
-from git_notes_consolidation.recall.questions import needs_reasoning
-from git_notes_consolidation.recall.rank import about_the_past
+from git_notes_consolidation.recall.rank import about_the_past, needs_reasoning
 from git_notes_consolidation.recall.reason import ReasonedRecallService
 from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder

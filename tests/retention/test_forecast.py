@@ -9,8 +9,7 @@ from calls import gnc_process
 from git_notes_consolidation.core.settings import RetentionConfig
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.evaluation.decay import evaluate_retention, file_touches, memory_touches, tuned
-from git_notes_consolidation.retention.forecast import MODELS, answered, base_level_of_three, by_time, left_out
-from git_notes_consolidation.retention.touches import BadTable, read_touches, snapshots, touches_of
+from git_notes_consolidation.retention.forecast import BadTable, MODELS, answered, base_level_of_three, by_time, left_out, read_touches, snapshots, touches_of
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import MemoryMetadata
 from git_notes_consolidation.store.events import Events
@@ -18,8 +17,7 @@ from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.retention.score import compute_retention_score
 from helpers import ROOT, git
 from histories import Step, write_history
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 EVENTS = ROOT / "nbs" / "research" / "file_events.csv.gz"
 rows = st.lists(st.tuples(st.integers(0, 5), st.floats(0, 400).map(lambda d: round(d, 2)), st.booleans()), min_size=1, max_size=60)

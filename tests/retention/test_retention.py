@@ -8,13 +8,8 @@ from git_notes_consolidation.core.settings import DECAYS, NAMESPACE_IMPORTANCE, 
 from git_notes_consolidation.core.models import MemoryMetadata, MemoryTier
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.retention.score import (
-    compute_retention_score, retrievability,
-    trace_strength)
-from git_notes_consolidation.retention.tiers import (
-    retention_frame, tier_by_score, tier_counts, tier_of,
-    weights)
-from hypothesis import assume, given
-from hypothesis import strategies as st
+    compute_retention_score, retention_frame, retrievability, tier_by_score, tier_counts, tier_of, trace_strength, weights)
+from hypothesis import assume, given, strategies as st
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 DEFAULT, GNM = RetentionConfig(), RetentionConfig.preset("gnm")

@@ -9,7 +9,7 @@ from calls import gnc, gnc_process, new_repo, run
 from git_notes_consolidation.apps.cli.app import plain
 from git_notes_consolidation.core.settings import ConfigError
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.session.budget import SessionContext
+from git_notes_consolidation.session.fast_start import SessionContext
 from git_notes_consolidation.session.context import (
     ContextBuildConfig, assemble, complexity, format_context, title, told_summary)
 from git_notes_consolidation.session.prepared import living
@@ -20,8 +20,7 @@ from git_notes_consolidation.store.state import State
 from git_notes_consolidation.core.tokens import estimate_tokens
 from git_notes_consolidation.core.visible import visible
 from helpers import ROOT, git, refs, story
-from hypothesis import given, settings as limits
-from hypothesis import strategies as st
+from hypothesis import given, settings as limits, strategies as st
 
 HOT, WARM, COLD, ARCHIVED = MemoryTier
 FRAME = {"project": "tidewater", "complexity": "simple", "available": 4000, "used": 4000, "counted_by": "estimate", "total": 9, "memories": [], "summaries": [],

@@ -12,19 +12,17 @@ from datetime import timedelta
 import pytest
 from calls import COMMAND, gnc, new_repo, run, state_of
 from helpers import git, ROOT
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
+from hypothesis import HealthCheck, given, settings, strategies as st
 
-from git_notes_consolidation.session.block import one_line, with_block, without_block
+from git_notes_consolidation.session.prepared import one_line, prepare, with_block, without_block
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import (
     CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, Quote, SummaryDecision, SupersededFact)
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories, write_memories
-from git_notes_consolidation.session.budget import TAG, SessionContext
-from git_notes_consolidation.session.prepared import prepare
+from git_notes_consolidation.session.fast_start import TAG, SessionContext
 from git_notes_consolidation.consolidation.stores import EdgeStore, SummaryStore
-from git_notes_consolidation.session.inject import (
+from git_notes_consolidation.session.context import (
     SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult, get_session_start_additional_context)
 from git_notes_consolidation.core.tokens import token_counter, estimate_tokens
 

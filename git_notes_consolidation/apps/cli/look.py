@@ -17,7 +17,7 @@ from ...consolidation.scan import counted, scored, shown, View, view
 from ...core.memory import as_utc
 from ...core.models import MemorySummary, MemoryTier
 from ...core.settings import RetentionConfig
-from ...retention.tiers import days_in_tiers
+from ...retention.score import days_in_tiers
 from ...session.hooks import missing
 from ...store.changes import last_run
 from ...store.damage import counted_noun
@@ -299,7 +299,7 @@ def recall(
     no_count: bool = flag("--no-count", "Do not count the results as used."),
 ) -> None:
     "Ask the memory: what is known, what replaced what, and when."
-    from git_notes_consolidation.recall.questions import needs_reasoning
+    from git_notes_consolidation.recall.rank import needs_reasoning
     from git_notes_consolidation.recall.search import RetrievalMode
     from git_notes_consolidation.recall.service import margin
     call: Call = ctx.obj

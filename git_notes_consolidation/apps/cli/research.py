@@ -90,8 +90,8 @@ def _counting(call: Call) -> Iterator[Callable[[str, int], Callable[..., None]]]
 def _supersession(call: Call, data: Path | None, failures: int, chains: Path | None, four_way: bool
                   ) -> tuple[str, dict[str, Any]]:
     "How often a memory that is called outdated is: the judge, the candidates, the chains."
-    from git_notes_consolidation.evaluation import candidates, chains as evaluation_chains, fourway, judge
-    from git_notes_consolidation.evaluation import labelled, pairs as evaluation_pairs
+    from git_notes_consolidation.evaluation import (
+        candidates, chains as evaluation_chains, fourway, judge, labelled, pairs as evaluation_pairs)
     from git_notes_consolidation.similarity.endpoint import get_embedder
     config = load_settings(file=call.config).config
     embedder = get_embedder(config)
@@ -137,7 +137,7 @@ def _stories(call: Call, data: Path | None, failures: int) -> tuple[str, dict[st
 def _retention(call: Call, data: Path | None, failures: int) -> tuple[str, dict[str, Any]]:
     "How well each way to fade forecasts what is needed in the next thirty days."
     from git_notes_consolidation.evaluation import decay
-    from git_notes_consolidation.retention.touches import read_touches
+    from git_notes_consolidation.retention.forecast import read_touches
     r = decay.evaluate_retention(read_touches(data) if data else [
         decay.file_touches(open_repo(call.repo), now=call.clock())])
     of = (f"{r['repositories']} repositories" if r["repositories"] > 1
@@ -311,7 +311,7 @@ def tune(
     from git_notes_consolidation.consolidation.scan import uncounted, view
     from git_notes_consolidation.core.saving import Draft
     from git_notes_consolidation.evaluation import decay
-    from git_notes_consolidation.retention.touches import snapshots
+    from git_notes_consolidation.retention.forecast import snapshots
     call: Call = ctx.obj
     repo, config = open_repo(call.repo), call.settings().config
     if write and call.config: raise Usage("--write does not go with --config")

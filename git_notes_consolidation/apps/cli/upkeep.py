@@ -62,7 +62,7 @@ def _block_table(s: Any, v: Any) -> Table:
     from git_notes_consolidation.consolidation.stores import SummaryStore
     from git_notes_consolidation.core.tokens import token_counter
     from git_notes_consolidation.session.fast_start import session_of
-    from git_notes_consolidation.session.inject import SessionStartSummaryInjector
+    from git_notes_consolidation.session.context import SessionStartSummaryInjector
     r = SessionStartSummaryInjector(SummaryStore(s.repo)).inject_summaries(None, session_of(str(s.repo.path)))
     count = token_counter()[1]
     near = [m.text for m in v.scan.memories if v.state.tier(m.id) in (MemoryTier.HOT, MemoryTier.WARM)]

@@ -14,7 +14,7 @@ from ...core.memory import Memory, repeat_key
 from ...core.visible import inert, json_line, visible
 from ...llm.redact import masked
 from ...consolidation.scan import View, scored, stand_ins
-from ...session.budget import QUOTED
+from ...session.fast_start import QUOTED
 from .tidy import Budget, excess
 
 # %% auto #0

@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cache, cached_property, lru_cache
 from typing import Any
 from ...core.visible import restored
-from ...session.budget import QUOTED
+from ...session.fast_start import QUOTED
 from ...text.sentences import word_set
 from .entries import (
     a_time, Entry, FilePlace, front_matter, leading_date, line_starts, namespace_of, text_of)

@@ -16,7 +16,7 @@ from ...core.memory import digest, Memory
 from ...core.models import EdgeType, MemoryEdge
 from ...core.visible import visible
 from ...llm.client import Client
-from ...session.budget import QUOTED
+from ...session.fast_start import QUOTED
 from ...store.state import State
 from ..effects import make_fact, BadFact, Draft
 from ..records import _Held, commit_of
