@@ -4,7 +4,7 @@
 
 # %% ../../nbs/13_consolidation/05_service.ipynb #d815ffcc
 from __future__ import annotations
-import asyncio, json, os, random, shlex, signal, sqlite3, subprocess, tempfile, time
+import asyncio, json, os, random, shlex, sqlite3, subprocess, tempfile, time
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
@@ -79,26 +79,14 @@ def _command(line: str, event: Mapping[str, Any], seconds: float = 10) -> str:
     env = {k: v for k, v in os.environ.items() if k != "PYTHONSAFEPATH"
            and (not k.startswith("GIT_") or k.startswith("GIT_CONFIG"))}
     with tempfile.TemporaryFile() as err:
-        try:
-            p = subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.DEVNULL, stderr=err, env=env,
-                                 start_new_session=os.name != "nt")
-        except (OSError,
-                ValueError) as e: return (
-                    f"event_command: {words[0]} cannot be started: {getattr(e, 'strerror', None) or e}")
-        try: p.communicate(json.dumps(event).encode(), timeout=seconds)
-        except subprocess.TimeoutExpired: _end(
-            p); return f"event_command did not end within {seconds:g} seconds"
+        try: code = subprocess.run(words, input=json.dumps(event).encode(), stdout=subprocess.DEVNULL,
+                                   stderr=err, env=env, timeout=seconds).returncode
+        except subprocess.TimeoutExpired: return f"event_command did not end within {seconds:g} seconds"
+        except (OSError, ValueError) as e:
+            return f"event_command: {words[0]} cannot be started: {getattr(e, 'strerror', None) or e}"
         err.seek(max(0, err.seek(0, os.SEEK_END) - 200))
-        return (
-            f"event_command ended with {p.returncode}: "
-            f"{' '.join(err.read().decode(errors='replace').split())}" if p.returncode else "")
-
-
-def _end(p: subprocess.Popen[bytes]) -> None:
-    "A process and what it started."
-    try: os.killpg(p.pid, signal.SIGKILL) if hasattr(os, "killpg") else p.kill()
-    except (ProcessLookupError, PermissionError): p.kill()
-    p.wait()
+        said = " ".join(err.read().decode(errors="replace").split())
+        return f"event_command ended with {code}: {said}" if code else ""
 
 # %% ../../nbs/13_consolidation/05_service.ipynb #6800a3e1
 def publish(event: Mapping[str, Any], config: SubconsciousnessConfig) -> tuple[str, ...]:

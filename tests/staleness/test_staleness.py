@@ -312,7 +312,7 @@ def test_the_number_of_processes_does_not_grow(tmp_path, home, monkeypatch):
         memories = [mem(f"Thing {i} is in src/f{i}.py", f"`Thing_{i}` of {ids[f'Add {i}'][:10]}.", commit_sha=ids[f"Add {i}"],
                         timestamp=datetime.fromisoformat(day(i))) for i in range(n)]
         calls.clear()
-        found = staleness.stale(repo, memories)
+        found = staleness.compare(repo, memories).stale
         counts[n] = len(calls)
         assert len(found) == 2 * len(range(0, n, 2))
     assert counts[200] == counts[5] <= 20, counts
