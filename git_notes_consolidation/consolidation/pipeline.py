@@ -28,7 +28,7 @@ from ..supersession.judge import DOUBTED, SURE
 from ..summaries.extraction import NothingToQuote, summarize_cluster
 from ..summaries.generation import draft_id, redraft
 from .scan import Scanned, Scope, collapse
-from .relate import Related, _named, active_edges, relate
+from .relate import Related, _pairs_by_name, active_edges, relate
 from collections import defaultdict
 from dataclasses import dataclass, field, replace
 from ..core.settings import SubconsciousnessConfig
@@ -79,7 +79,7 @@ _VERBS = {
 }
 
 
-def _how(m: Memory, older: Memory) -> EdgeType:
+def _relation_to(m: Memory, older: Memory) -> EdgeType:
     "What a memory says that it does to one that it names: the verb right before the name."
     names = {*names_of(older)}
     for r in references(m.text):
@@ -94,9 +94,9 @@ def references_of(s: Scanned, current: Sequence[Memory], edges: Iterable[MemoryE
     "From each memory to those that it names, where no more than a likeness is known of the two."
     known = {(e.source_id, e.target_id) for e in edges if e.edge_type != EdgeType.RELATED_TO}
     first = next((i for i, m in enumerate(current) if s.scope.has(m)), len(current))
-    pairs = ((current[a], current[b]) for a, b in _named(current, first=first, known=s.called))
+    pairs = ((current[a], current[b]) for a, b in _pairs_by_name(current, first=first, known=s.called))
     def edge(m: Memory, o: Memory) -> MemoryEdge:
-        how = _how(m, o)
+        how = _relation_to(m, o)
         said = how.value.replace("_", " ")
         why = "it names it" if how == EdgeType.REFERENCES else f"it says that it {said} it"
         return MemoryEdge(m.id, o.id, how, 1.0, why, s.now, code="I")
@@ -271,7 +271,7 @@ def _surest(
 _ANSWERS = (EdgeType.SUPERSEDES, EdgeType.DUPLICATE_OF, EdgeType.MERGED_INTO, EdgeType.RELATED_TO)
 
 
-def _one_each(
+def _likeliest_questions(
     s: Scanned,
     asked: Iterable[MemoryEdge],  # Of this run
     edges: Iterable[MemoryEdge],  # That hold
@@ -459,7 +459,7 @@ def desired_state(s: Scanned, progress: Progress = lambda phase: None) -> Desire
     there = {m.id: m for m in s.memories}
     distinct = len(there.keys() - {e.source_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF})
     _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))
-    asked, over = _one_each(s, related.asked, (*edges, *wait))
+    asked, over = _likeliest_questions(s, related.asked, (*edges, *wait))
     related = replace(related, asked=asked)
     review = _review(related, {**undone, **declined}, edges, withdrawn, wait, s.state.over)
     review = {i: x for i, x in (review | _built_on_what_was_undone(s, edges)).items()

@@ -58,7 +58,7 @@ def brought_back(events: Events, state: State) -> set[str]:
             | {str(op.get("target")) for op in state.operations.values() if op["operation"] == "RESTORE"})
 
 # %% ../../nbs/13_consolidation/04_plan.ipynb #5fdc4122
-def spoken_for(
+def protected_memories(
     memories: Iterable[Memory],
     state: State,
 ) -> set[str]:
@@ -120,7 +120,7 @@ def due(
              if m.namespace in rule and (t := untouched_since(m.id, state))
              and now - t >= timedelta(days=rule[m.namespace]) and within(m)}
     if not found: return {}
-    stay = brought_back(events, state) | spoken_for([x.memory for x in found.values()], state)
+    stay = brought_back(events, state) | protected_memories([x.memory for x in found.values()], state)
     out = with_what_stands_on_them(found.keys() - stay, state, there)
     return {i: found[i] for i in sorted(out)}
 
@@ -192,7 +192,7 @@ class Plan:
         return json.dumps(d, indent=1, sort_keys=True) + "\n"
 
 # %% ../../nbs/13_consolidation/04_plan.ipynb #28e240a5
-def _planned(store: Any, obj: Any, rec: Any) -> Append:
+def _parse_append(store: Any, obj: Any, rec: Any) -> Append:
     "A row of a plan; what is no record on an object of git is refused before it comes near a stream."
     if store not in REFS or not re.fullmatch("[0-9a-f]{40,64}", obj) or not isinstance(rec["kind"], str):
         raise ValueError(f"{store} {obj} is no place for a record")
@@ -209,7 +209,7 @@ def load_plan(text: str) -> Plan:
     "The plan that `to_json` wrote; anything else is refused."
     try:
         d = json.loads(text)
-        appends = tuple(_planned(*row) for row in d["records"])
+        appends = tuple(_parse_append(*row) for row in d["records"])
         moves = tuple(TierTransition(r["memory"], MemoryTier(r["from"]), MemoryTier(r["tier"]), r["reason"],
                                      r["score"]) for r in (a.record for a in appends) if r["kind"] == "tier")
         phase, at = ConsolidationPhase(d["result"]["phase"]), as_utc(d["now"])

@@ -34,7 +34,7 @@ from ..text.scopes import other_scope
 __all__ = ['candidates', 'Share', 'judge_pairs', 'judge', 'relate']
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #422d6ff5
-def _named(
+def _pairs_by_name(
     current: Sequence[Memory],  # Oldest first
     most: int = 10,
     first: int = 0,  # Those before are only looked at
@@ -49,7 +49,7 @@ def _named(
             if name in having: having[name].append(i)
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #f9e26a61
-def _titled(
+def _pairs_by_title(
     current: Sequence[Memory],  # Oldest first
     most: int = 10,
     first: int = 0,  # Those before are only looked at
@@ -99,8 +99,8 @@ def candidates(
     seen = {k: bool(s.vectors[at[k]].any()) for k in {*near[0].tolist(), *near[1].tolist()}}
     pairs: dict[tuple[int, int], float | None] = {(a, b): x if seen[a] and seen[b] else None for a, b,
                                                   x in zip(*(part.tolist() for part in near))}
-    for a, b in {*_named(current, first=first, known=s.called),
-                 *_titled(current, first=first, known=s.called)} - pairs.keys():
+    for a, b in {*_pairs_by_name(current, first=first, known=s.called),
+                 *_pairs_by_title(current, first=first, known=s.called)} - pairs.keys():
         one, other = s.vectors[at[a]], s.vectors[at[b]]
         pairs[a, b] = float(one @ other) if one.any() and other.any() else None
     return sorted((a, b, x) for (a, b), x in pairs.items() if s.scope.has(current[a]))
@@ -164,7 +164,8 @@ def judge_pairs(share: Share) -> list[tuple[int, Judgment | str]]:
 _PER_PAIR = 0.00025  # Seconds, reading the memories included
 
 
-def _asked(s: Scanned, current: Sequence[Memory], guesses: Mapping[str, Sequence[tuple[Memory, Judgment]]],
+def _questions_of(s: Scanned, current: Sequence[Memory], guesses: Mapping[str, Sequence[tuple[Memory,
+    Judgment]]],
            edges: Iterable[MemoryEdge]) -> tuple[MemoryEdge, ...]:
     "One question about each newer memory, and none about what had been replaced before it came."
     there, no = {m.id: m for m in current}, refused(s.state) | s.state.barred
@@ -199,13 +200,13 @@ def judge(s: Scanned, current: Sequence[Memory]) -> JudgedPairs:
             continue
         open_.append((a, b, x))
         if j and unsure(j): guesses[newer.id].append((older, j))
-    return JudgedPairs(tuple(edges), _asked(s, current, guesses, edges), tuple(failed), tuple(open_))
+    return JudgedPairs(tuple(edges), _questions_of(s, current, guesses, edges), tuple(failed), tuple(open_))
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #73072226
 _SOLVE = ("learnings", "progress")
 
 
-def _may_solve(s: Scanned, current: Sequence[Memory],
+def _possible_solutions(s: Scanned, current: Sequence[Memory],
                judged: JudgedPairs) -> Iterable[tuple[int, int, float]]:
     "Something new beside each older blocker that stands, behind all likenesses."
     edges = (*s.state.edges.values(), *judged.edges)
@@ -228,7 +229,7 @@ def _to_ask(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> list[
     wondered = {(e.source_id, e.target_id) for e in judged.asked if e.id not in s.state.verdicts}
     only = s.model is not None and s.model.open_only
     near: dict[int, list[tuple[bool, float, int]]] = defaultdict(list)
-    for a, b, x in (*judged.open, *(() if only else _may_solve(s, current, judged))):
+    for a, b, x in (*judged.open, *(() if only else _possible_solutions(s, current, judged))):
         newer, older = current[a], current[b]
         asked = (newer.id, older.id) in wondered
         if newer.event_time >= older.event_time and (asked or not only):
@@ -237,7 +238,7 @@ def _to_ask(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> list[
             b in sorted(found, reverse=True)[:_CANDIDATES]]
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #656148ee
-def _to_bear_out(s: Scanned, there: Mapping[str, Memory], judged: JudgedPairs) -> list[MemoryEdge]:
+def _unnamed_replacements(s: Scanned, there: Mapping[str, Memory], judged: JudgedPairs) -> list[MemoryEdge]:
     "New replacements of a treasured memory that nobody names."
     said_no = s.state.rejected | refused(s.state) | s.state.barred
     return [e for e in judged.edges if e.edge_type == EdgeType.SUPERSEDES and s.scope.does("supersede")
@@ -245,7 +246,7 @@ def _to_bear_out(s: Scanned, there: Mapping[str, Memory], judged: JudgedPairs) -
            and to_confirm(there[e.target_id], Judgment("supersede", e.kind, e.weight, e.code))]
 
 
-def _borne_out(s: Scanned, judged: JudgedPairs,
+def _without_denied(s: Scanned, judged: JudgedPairs,
                said: Iterable[tuple[MemoryEdge, Judgment | None]]) -> JudgedPairs:
     "What a model denies is asked, also where it did so in an earlier run; where it is silent all stays."
     def denied(e: MemoryEdge, j: Judgment | None) -> bool:
@@ -257,7 +258,7 @@ def _borne_out(s: Scanned, judged: JudgedPairs,
                    asked=(*judged.asked, *doubts.values()))
 
 
-def _careful(older: Memory, newer: Memory, j: Judgment) -> Judgment:
+def _doubt_other_scope(older: Memory, newer: Memory, j: Judgment) -> Judgment:
     "Less sure where one scope's memory would take the place of another's."
     foreign = j.kind == "full" and other_scope(older, newer)
     return replace(j, confidence=min(j.confidence, DOUBTED)) if foreign else j
@@ -266,14 +267,15 @@ def _careful(older: Memory, newer: Memory, j: Judgment) -> Judgment:
 def ask_model(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> JudgedPairs:
     "The judgments, with the model's beside the offline judge's."
     there = {m.id: m for m in current}
-    due = _to_bear_out(s, there, judged)
-    if s.model is None: return _borne_out(s, judged, ((e, None) for e in due))
-    if s.model.open_only: judged, due = _borne_out(s, judged, ((e, None) for e in due)), []
+    due = _unnamed_replacements(s, there, judged)
+    if s.model is None: return _without_denied(s, judged, ((e, None) for e in due))
+    if s.model.open_only: judged, due = _without_denied(s, judged, ((e, None) for e in due)), []
     first = [(there[e.target_id], there[e.source_id]) for e in due]
     pairs = [(current[b], current[a]) for a, b in _to_ask(s, current, judged)]
     said = s.model.judge([*first, *pairs])
-    judged = _borne_out(s, judged, zip(due, said))
-    answers = {(newer, older): _careful(older, newer, j) for (older, newer), j in zip(pairs, said[len(due):])
+    judged = _without_denied(s, judged, zip(due, said))
+    answers = {(newer, older): _doubt_other_scope(older, newer, j) for (older, newer), j in zip(pairs,
+        said[len(due):])
                if j is not None}
     heard = frozenset((newer.id, older.id) for newer, older in answers)
     sure = [(n, o, j) for (n, o), j in answers.items() if j.confidence >= SURE]
@@ -328,7 +330,7 @@ class Related:
     heard: frozenset[tuple[str, str]] = frozenset()  # Ids of the pairs that a model has judged
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #affef0ef
-def _restated(
+def _near_repeats(
     found: Sequence[MemoryEdge],
     stands: Mapping[str, str],  # By exact repeats alone
     ended: Mapping[str, Sequence[datetime]],
@@ -364,7 +366,7 @@ def _near_before(s: Scanned, there: Mapping[str, Memory]) -> dict[str, MemoryEdg
             if not s.scope.has(there[e.source_id])}
 
 
-def _copied(i: str, j: str, led: Mapping[str, MemoryEdge], lost: Mapping[str, MemoryEdge],
+def _repeat_of_repeat(i: str, j: str, led: Mapping[str, MemoryEdge], lost: Mapping[str, MemoryEdge],
             undone: Container[str]) -> MemoryEdge | None:
     "Where a copy goes whose first one repeats another memory, or did so until an undo."
     if j in led: return replace(led[j], source_id=i)  # Never to what is a repeat itself
@@ -391,7 +393,8 @@ def relate(s: Scanned) -> Related:
         before = _near_before(s, {m.id: m for m in current})
         alike = judged.edges if EdgeType.DUPLICATE_OF in wanted else ()
         undone = {i for i in s.state.rejected if s.state.verdicts.get(i, True)}
-        near, late, declined = _restated(alike, stands, ended, when, before, lambda e: e.id not in no, undone)
+        near, late, declined = _near_repeats(alike, stands, ended, when, before, lambda e: e.id not in no,
+                                             undone)
         said = {e.source_id: e for e in sorted(s.state.edges.values(), key=lambda e: e.by == "person")
                 if e.edge_type == EdgeType.DUPLICATE_OF and e.decided and e.target_id in when}
         told = {i: replace(e, by="offline", created_at=s.now, consolidation_run_id=None)
@@ -400,7 +403,8 @@ def relate(s: Scanned) -> Related:
                   if s.scope.does("dedupe") else [])
         beside = [e for e in judged.edges if e.edge_type == EdgeType.RELATED_TO]
         led, lost = told | near, {e.source_id: e for e in declined if e.id in undone}
-        repeats = [_copied(i, stands[i], led, lost, undone) or _repeat(i, stands[i], s.now) for i in copies]
+        repeats = [_repeat_of_repeat(i, stands[i], led, lost, undone) or _repeat(i, stands[i],
+            s.now) for i in copies]
         log.set(supersessions=len(found), repeats=len(repeats), near=len(near) - len(before),
                 asked=len(judged.asked), heard=len(judged.heard))
     stands = {i: near[j].target_id if j in near else j for i, j in stands.items()}

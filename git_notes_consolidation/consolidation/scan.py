@@ -198,7 +198,8 @@ def shown(v: View) -> View:
 WORDS = ("span", "reason")  # Fields of edges and questions that quote a memory
 
 # %% ../../nbs/13_consolidation/01_scan.ipynb #d4960a8b
-def uncounted(repo: Repo, conn: sqlite3.Connection, events: Events) -> dict[str, list[tuple[str, datetime]]]:
+def waiting_accesses(repo: Repo, conn: sqlite3.Connection, events: Events) -> dict[str, list[tuple[str,
+    datetime]]]:
     "Accesses that git does not hold; a clone's name is only made where there are some."
     return unflushed(conn, access_counts(events, clone_id(repo))) if unflushed(conn, {}) else {}
 
@@ -207,7 +208,7 @@ def counted(repo: Repo, v: View) -> View:
     "The view with the uses that git does not hold yet, as the next run will see it."
     if not store_cache.index_path(repo).exists(): return v  # Looking makes no cache
     with closing(store_cache.open_index(repo, check=False)) as conn:
-        return replace(v, state=with_unflushed(v.state, uncounted(repo, conn, v.events)))
+        return replace(v, state=with_unflushed(v.state, waiting_accesses(repo, conn, v.events)))
 
 # %% ../../nbs/13_consolidation/01_scan.ipynb #b2c3d4e5
 @dataclass(frozen=True)
@@ -246,11 +247,12 @@ def refresh_tables(conn: sqlite3.Connection, v: View, settings: Settings, now: d
     meta = scored(v, settings, now)
     memories, when = v.scan.memories, {m.id: m.event_time for m in v.scan.memories}
     versions = {i: x.row() for i, x in versions_of(memories, meta, v.state.edges.values()).items()}
-    store_tables.refresh(conn, memories, meta, v.state, stand_ins(memories, meta), made_of(v.bases), versions,
+    store_tables.refresh(conn, memories, meta, v.state, stand_ins(memories, meta), refs_digest(v.bases),
+                         versions,
                          (op.row() for op in operations_of(v.events, v.state, when)))
 
 
-def made_of(bases: Mapping[str, str]) -> str:
+def refs_digest(bases: Mapping[str, str]) -> str:
     "What the tables remember of the refs that they were made from."
     return digest("tables", dict(sorted(bases.items())))
 
@@ -302,7 +304,7 @@ def base_in(repo: Repo, conn: sqlite3.Connection) -> Mapping[str, Any] | None:
     return base if store_cache.recalled(conn, "tables") == base["tables"] else None
 
 
-def _later(known: PreviousRun) -> bool:
+def _all_later(known: PreviousRun) -> bool:
     "Is each of the new memories unknown, living, and later than all that are known?"
     there = {m.id for m in known.memories}
     return all(m.id not in there and m.status != "tombstone"
@@ -318,7 +320,7 @@ def read_increment(
 ) -> View | None:  # None: look at everything
     "The repository from the tables and from what came since; accesses aside."
     if ((new := additions_since(repo, base["tips"], refs=refs)) is None
-        or (known := read_previous_run(conn, base, new)) is None or not _later(known)):
+        or (known := read_previous_run(conn, base, new)) is None or not _all_later(known)):
         return None
     access = {"kind": "access", "id": "", "seq": 0}
     counts = tuple(("meta", "", access | {"clone": clone, "memory": i, "count": k})
@@ -326,7 +328,7 @@ def read_increment(
     v = View(Scan((*known.memories, *new.memories), new.problems, new.tips),
              Events(counts, (), base["ours"], base["seq"]), known.state, known,
              frozenset([*base["fresh"], *(m.id for m in new.memories)]))
-    copies = uncounted(repo, conn, v.events).keys() - {m.id for m in known.memories}
+    copies = waiting_accesses(repo, conn, v.events).keys() - {m.id for m in known.memories}
     return None if store_tables.stored_memories(conn, copies) else v
 
 # %% ../../nbs/13_consolidation/01_scan.ipynb #dc6deeef
@@ -351,7 +353,7 @@ def base_of(
     beside = len(counts) + len(state.reviews) + len(state.answers) + len(state.rejected) + len(v.warnings)
     if odd or not named <= ids or beside > most: return {}
     last, newest = (v.known.base["last"], v.known.base["newest"]) if v.known else ("", "")
-    return {"tables": made_of(v.bases), "tips": dict(v.scan.tips), "run_tips": v.bases, "fresh": [],
+    return {"tables": refs_digest(v.bases), "tips": dict(v.scan.tips), "run_tips": v.bases, "fresh": [],
             "ours": dict(v.events.tips), "seq": v.events.seq, "living": len(there) + v.apart,
             "last": there[-1].commit_sha if there and (not v.known or v.known.new.memories) else last,
             "newest": max([newest, *(max(m.timestamp, m.event_time).isoformat() for m in there)]),
@@ -375,7 +377,7 @@ def with_records(v: View, events: Events, asked: Mapping[str, Any] = {}) -> View
 _LINKS = (EdgeType.SUPERSEDES, EdgeType.MERGED_INTO, EdgeType.DUPLICATE_OF)
 
 
-def _touched(now: State, known: PreviousRun) -> set[str]:
+def _changed_ids(now: State, known: PreviousRun) -> set[str]:
     "The memories of which something is new."
     was = known.state
     def other(mine: Mapping[str, Any], theirs: Mapping[str, Any]) -> list[str]:
@@ -395,7 +397,7 @@ def _affected(v: View, known: PreviousRun) -> tuple[Memory, ...]:
     for e in v.state.edges.values():
         if e.edge_type in _LINKS: beside[e.source_id].add(e.target_id); beside[e.target_id].add(e.source_id)
     for m in by_id.values(): beside[repeat_key(m)].add(m.id)
-    found, todo = set[str](), _touched(v.state, known)
+    found, todo = set[str](), _changed_ids(v.state, known)
     while todo := (todo - found) & by_id.keys():
         found |= todo
         todo = {j for i in todo for k in (i, repeat_key(by_id[i])) for j in beside[k]}
@@ -432,10 +434,10 @@ def patch_of(
         runs=[r for i, r in state.runs.items() if i not in was.runs],
         operations=[op.row() for op in ops], grown=known.new.grown,
         keep=(asked if (state.reviews, refused(state)) != (was.reviews, refused(was)) else {})
-        | {"tables": made_of(v.bases)})
+        | {"tables": refs_digest(v.bases)})
 
 # %% ../../nbs/13_consolidation/01_scan.ipynb #d1f488a7
-def _no_more(
+def _only_additions(
     records: Sequence[tuple[str, str, Mapping[str, Any]]],  # As `Events` has them
     ids: Collection[str],  # Memories that no run has looked at
     seq: int,  # The highest Lamport number of what is known
@@ -470,7 +472,8 @@ def catch_up(
         if ((base := base_in(repo, conn)) is None
             or (records := records_since(repo, base["ours"], ours)) is None
             or (v := read_increment(repo, conn, base)) is None or not (known := v.known)
-            or len(fresh := sorted(v.fresh or ())) > most or not _no_more(records, fresh, base["seq"])):
+            or len(fresh := sorted(v.fresh or ())) > most or not _only_additions(records, fresh,
+                base["seq"])):
             return False
         v = with_records(v, Events((*v.events.records, *records), (), ours, base["seq"]))
         after = base_of(v)

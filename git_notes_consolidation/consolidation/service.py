@@ -44,8 +44,8 @@ from ..llm.protocol import Answer, Request
 from ..supersession.judge import JUDGE
 from ..summaries.extraction import SUMMARIZER
 from .scan import (
-    Looking, Scanned, Scope, TORN, View, base_in, base_of, catch_up, collapse, living_memories, made_of,
-    patch_of, read_increment, refresh_tables, uncounted, view, with_records)
+    Looking, Scanned, Scope, TORN, View, base_in, base_of, catch_up, collapse, living_memories, refs_digest,
+    patch_of, read_increment, refresh_tables, waiting_accesses, view, with_records)
 from .pipeline import Desired, Progress, cluster, desired_state
 from .plan import (
     Due, Guard, Plan, _FINAL, allowed, check_blast_radius, due, load_plan, make_plan, model_answers,
@@ -107,7 +107,7 @@ def refs_moved(
     import_module(_LISTENER).refs_moved(repo, state, memories, known)
 
 # %% ../../nbs/13_consolidation/05_service.ipynb #d6c34f71
-def _too_far(s: Scanned, d: Desired) -> str:  # Empty: it is not
+def _threshold_warning(s: Scanned, d: Desired) -> str:  # Empty: it is not
     "That a threshold which somebody set leaves no cluster, and what would be clusters without it."
     looked = s.fresh is None and s.scope.does("summarize")
     if s.config.consolidation_threshold is None or d.clusters or not looked: return ""
@@ -167,7 +167,8 @@ class ConsolidationService(Looking):
                   checkpoint_id=""):
             return self.look(now, scope, full)[0]
 
-    def _grown(self, conn: sqlite3.Connection, now: datetime, refs: Mapping[str, str]) -> View | None:
+    def _view_from_cache(self, conn: sqlite3.Connection, now: datetime, refs: Mapping[str,
+        str]) -> View | None:
         "The repository from the cache and what is new, where that comes to what a look at everything does."
         c, base = self.settings.config, base_in(self.repo, conn)
         theirs = {r: tip for r, tip in refs.items() if r.startswith(MEM)}
@@ -185,7 +186,7 @@ class ConsolidationService(Looking):
         e, words = self.embedder, LexicalEmbedder()
         if not v.scan.memories and (gone := missing_memories(self.repo)): raise RepoError(gone)
         memories, state = living_memories(v.scan.memories), with_unflushed(v.state,
-            uncounted(self.repo, conn, v.events))
+            waiting_accesses(self.repo, conn, v.events))
         expired = (due(memories, v.events, state, self.settings.config, now, scope.has)
                    if scope.does("tier") else {})
         if (not (v.known or full or expired) and scope == Scope()
@@ -203,12 +204,12 @@ class ConsolidationService(Looking):
                           near=KnownClusters.from_bytes(store_cache.recalled_near(conn, e.name)),
                           called=store_tables.stored_names(conn)), expired
 
-    def _found(self, now: datetime, scope: Scope, full: bool,
+    def _view_and_scan(self, now: datetime, scope: Scope, full: bool,
                refs: Mapping[str, str] | None) -> tuple[View, Scanned, dict[str, Due]]:
         "From the cache where that can be; a cache that cannot be read is for a look at everything to mend."
         try:
             with closing(store_cache.open_index(self.repo, check=False)) as conn:
-                if refs and not full and scope == Scope() and (v := self._grown(conn, now, refs)):
+                if refs and not full and scope == Scope() and (v := self._view_from_cache(conn, now, refs)):
                     return self._scan(conn, v, now, scope, full)
         except TORN as e: LOG.debug("the cache is not built on: %s", e)
         with closing(store_cache.open_index(self.repo)) as conn:
@@ -225,7 +226,7 @@ class ConsolidationService(Looking):
         "A plan, and the repository as it was made from it."
         self.progress(ConsolidationPhase.SCAN)
         with span("consolidation.scan") as log:
-            v, s, expired = self._found(now or self.clock(), scope, full, refs)
+            v, s, expired = self._view_and_scan(now or self.clock(), scope, full, refs)
             log.set(memories_count=len(s.memories) + s.apart, metadata_loaded=len(v.state.tiers))
         measure("consolidation.scan.memories", len(s.memories) + s.apart)
         asks = self.client if s.fresh != frozenset() else None
@@ -235,7 +236,7 @@ class ConsolidationService(Looking):
             if expired := still_due(expired, d.transitions, s.state, s.row()):
                 d = desired_state(s := without_expired(s, expired), self.progress)
             unseen = without_vector(s.memories, map(s.vectors.__getitem__, s.rows().tolist()), s.embedder)
-            warnings = [*v.warnings, *unseen, *filter(None, [_too_far(s, d)])]
+            warnings = [*v.warnings, *unseen, *filter(None, [_threshold_warning(s, d)])]
             plan = make_plan(s, d, v.bases, self.settings, warnings, expired)
             return model_answers(plan, client.usage(), s.model.heard) if client and s.model else plan, v
 
@@ -294,7 +295,7 @@ def refresh_index(service: ConsolidationService, v: View, now: datetime) -> None
 
 
 def _refresh(service: ConsolidationService, conn: sqlite3.Connection, v: View, now: datetime) -> None:
-    if store_cache.recalled(conn, "tables") != made_of(v.bases):
+    if store_cache.recalled(conn, "tables") != refs_digest(v.bases):
         try: refresh_tables(conn, v, service.settings, now)
         except sqlite3.DatabaseError as e:
             if store_cache.in_use(e): raise
@@ -302,7 +303,7 @@ def _refresh(service: ConsolidationService, conn: sqlite3.Connection, v: View, n
     refs_moved(service.repo, v.state, v.scan.memories, {**v.scan.tips, **v.events.tips})
 
 # %% ../../nbs/13_consolidation/05_service.ipynb #fb6493b6
-def _countable(v: View) -> dict[str, Memory]:
+def _accessible_memories(v: View) -> dict[str, Memory]:
     "What an access can be of."
     there = {m.id: m for m in v.scan.memories}
     sums = (store_tables.as_memory(x, there[x.source_memory_ids[-1]].commit_sha)
@@ -310,7 +311,7 @@ def _countable(v: View) -> dict[str, Memory]:
     return there | {m.id: m for m in sums}
 
 # %% ../../nbs/13_consolidation/05_service.ipynb #ff5682e0
-def _at_hand(v: View) -> int:
+def _count_hot_and_warm(v: View) -> int:
     "Memories that are hot or warm, repeats counted once."
     away = {e.source_id for e in v.state.edges.values() if e.edge_type == EdgeType.DUPLICATE_OF}
     return sum(v.state.tier(m.id).rank < MemoryTier.COLD.rank for m in living_memories(v.scan.memories)
@@ -327,7 +328,7 @@ def warn_if_cache_fails(said: list[str]) -> Iterator[None]:
 
 def _counts(conn: sqlite3.Connection, repo: Repo, events: Events, v: View) -> list[Append]:
     "The accesses that are due; they go on waiting where the cache cannot be written."
-    try: return flush(conn, events, clone_id(repo), _countable(v))
+    try: return flush(conn, events, clone_id(repo), _accessible_memories(v))
     except sqlite3.DatabaseError: return []
 
 
@@ -359,7 +360,7 @@ def _persist(service: ConsolidationService, conn: sqlite3.Connection, plan: Plan
     if plan.near: store_cache.remember_near(conn, service.embedder.name, plan.near.to_bytes())
     # A copied repository has a name of its own: it is made only where there is something to count
     if unflushed(conn, {}): forget(conn, access_counts(v.events, clone_id(service.repo)), plan.now)
-    if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _at_hand(v), plan.waiting))
+    if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _count_hot_and_warm(v), plan.waiting))
 
 
 def apply_plan(
@@ -378,7 +379,7 @@ def apply_plan(
     service.progress(ConsolidationPhase.PERSIST)
     with span("consolidation.persist", records=len(plan.appends)), closing(
         store_cache.open_index(service.repo, check=not v.known)) as conn:
-        asked, before = uncounted(service.repo, conn, v.events), len(v.events.records)
+        asked, before = waiting_accesses(service.repo, conn, v.events), len(v.events.records)
         if (plan.appends or asked) and (events := append(service.repo, make, plan.now, seen=v.events)):
             v = with_records(v, events, asked)
         with warn_if_cache_fails(said): _persist(service, conn, plan, v, whole, before)

@@ -170,7 +170,7 @@ def _session_end(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     return f"a session may end here, and {f.wait}; {c.min_cluster_size} are worth a summary"
 
 # %% ../../nbs/13_consolidation/08_triggers.ipynb #4fc06117
-def _long(t: timedelta) -> str:
+def _in_words(t: timedelta) -> str:
     minutes = int(t.total_seconds() // 60)
     return (f"{minutes} minutes" if minutes < 120 else f"{minutes // 60} hours" if minutes < 2880
             else f"{minutes // 1440} days")
@@ -179,18 +179,18 @@ def _long(t: timedelta) -> str:
 def _idle(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     enough = timedelta(minutes=min(c.hook_idle_minutes, 10_000_000))
     if not f.new or (quiet := now - f.new[-1].timestamp) < enough: return ""
-    return (f"{f.wait}, the latest for {_long(quiet)}; after {c.hook_idle_minutes} minutes a hook takes what "
-            "there is")
+    return (f"{f.wait}, the latest for {_in_words(quiet)}; after {c.hook_idle_minutes} minutes a hook takes "
+            "what there is")
 
 # %% ../../nbs/13_consolidation/08_triggers.ipynb #c9d31602
-def _waited(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
+def _interval_over(f: Facts, c: SubconsciousnessConfig, now: datetime) -> str:
     if not f.new or f.since is None or (gone := now - f.since) < _interval(c): return ""
-    return f"{f.wait}, and the last run was {_long(gone) + ' ago' if f.last_run else 'never'}"
+    return f"{f.wait}, and the last run was {_in_words(gone) + ' ago' if f.last_run else 'never'}"
 
 # %% ../../nbs/13_consolidation/08_triggers.ipynb #366f2687
 _RULES = ((Trigger.THRESHOLD, _threshold), (Trigger.PRESSURE, _pressure), (Trigger.SCHEDULE, _schedule),
           (Trigger.SESSION_END, _session_end),
-          (Trigger.IDLE, _idle), (Trigger.SCHEDULE, _waited))
+          (Trigger.IDLE, _idle), (Trigger.SCHEDULE, _interval_over))
 
 # %% ../../nbs/13_consolidation/08_triggers.ipynb #86feab91
 def answer(
@@ -206,7 +206,7 @@ def answer(
     if f.locked: return Due(None, "another run is at work")
     if (ago := elapsed(now, f.last_start)) < _interval(config):
         return Due(None,
-                   f"a hook started a run {_long(ago)} ago, and consolidation_interval_hours is "
+                   f"a hook started a run {_in_words(ago)} ago, and consolidation_interval_hours is "
                    f"{config.consolidation_interval_hours}")
     for trigger, rule in _RULES:
         if why := rule(f, config, now): return Due(trigger, why, scope)

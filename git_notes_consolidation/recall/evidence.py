@@ -27,7 +27,7 @@ from ..summaries.alignment import sentences
 from ..summaries.verification import verify
 
 # %% auto #0
-__all__ = ['REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'evidence', 'apart', 'resolved']
+__all__ = ['REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'evidence', 'days_between', 'resolved']
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #b6e43bd2
 LONGEST = 20_000  # Characters of a memory that are read
@@ -41,7 +41,7 @@ def _lines_of(memory: Memory) -> tuple[str, ...]:
                                    if is_statement(line))
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #71a3642c
-def told_of(
+def share_of_words(
     about: Sequence[str],  # Stems
     text: str,
 ) -> float:  # 0 to 1
@@ -89,7 +89,7 @@ _UNREAL = re.compile(
 _LED = re.compile(r"\s*(?:(?:not|have|be|been|being|get|got|\w+ly)\s+)*[\w'’-]+")
 
 
-def _tells(text: str) -> bool:
+def _has_past_verb(text: str) -> bool:
     "Is a verb in it of what was?"
     words = [*re.findall(r"[\w'’-]+", text.lower())]
     return any(cue(words, k) < 0 for k in range(len(words)))
@@ -104,16 +104,16 @@ def unreal(
     "Does it say that something did not happen, or was only meant to, or nearly did?"
     for m in _UNREAL.finditer(clause):
         first, last = _clause_at(clause, m.start())
-        if not date and about and not told_of(about, clause[first:last]): continue
+        if not date and about and not share_of_words(about, clause[first:last]): continue
         a, b = date or (last, last)
-        if m[2] and not _tells(m[2]) or m[1] and ahead: continue
+        if m[2] and not _has_past_verb(m[2]) or m[1] and ahead: continue
         if any(key(w) in about for w in m[0].lower().split()): continue
         if m.start() >= b:
             between = clause[:a] + re.sub(r"\b(?:was|were|had|has|have|been)\s*\Z", "", clause[b:m.start()])
             if not clause[b:m.start()].strip(" ,"): continue  # In April, not June
         elif re.search(r"\b(?:until|till|before)\s+\Z", clause[:a]): continue  # Did not ship until Friday
         else: between = clause[led.end():a] if (led := _LED.match(clause, m.end())) else ""
-        if not _tells(between): return True
+        if not _has_past_verb(between): return True
     return False
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #ca11ed0f
@@ -189,7 +189,7 @@ def _date_of(
     # Three days before the release of 12 June: which of the two is asked of?
     if m := re.match(r"(?i)(.*?\b(?:before|after))\b(.*)", best.original_text):
         inner, outer = m[2], line[:best.span[0]] + line[best.span[1]:]
-        if told_of(about, inner) > told_of(about, outer):
+        if share_of_words(about, inner) > share_of_words(about, outer):
             best = next((r for r in find_references(inner, recorded, outlook=outlook) if r.interval), best)
     return best
 
@@ -270,17 +270,17 @@ def evidence(
         return round(e.share + (0.0 if not dated or not e.date else 0.1 if e.aside else 0.15)
                      - (0.4 if past and e.planned else 0.0), 6)
     rows = (_rows(r, about, dated) for r in results
-            if not names or told_of(names, r.memory.text[:LONGEST]) == 1)
+            if not names or share_of_words(names, r.memory.text[:LONGEST]) == 1)
     return sorted((max(found, key=worth) for found in rows if found), key=worth, reverse=True)
 
 
 def _rows(r: MemoryResult, about: Sequence[str], dated: bool) -> list[Evidence]:
-    lines, whole = _lines_of(r.memory), told_of(about, r.memory.text[:LONGEST])
+    lines, whole = _lines_of(r.memory), share_of_words(about, r.memory.text[:LONGEST])
     def row(line: str, share: float) -> Evidence:
         date = _date_of(line, about, r.memory.told_at, outlook_of(r.namespace))
         beside = _date_beside(lines, r.memory.told_at) if dated and not date and line is lines[0] else None
         return Evidence(r, line, share, *(beside or (date,)))
-    near = ((line, 0.8 * told_of(about, line) + 0.2 * whole) for line in lines)
+    near = ((line, 0.8 * share_of_words(about, line) + 0.2 * whole) for line in lines)
     return [row(line, share) for line, share in near if share >= _LEAST]
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #f30ca6de
@@ -295,7 +295,7 @@ _PARTS = {"MO": "the morning of", "AF": "the afternoon of", "EV": "the evening o
 _MODS = {"START": "early in ", "MID": "in the middle of ", "END": "late in ", "APPROX": "about "}
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #1b78926a
-def aloud(
+def date_in_words(
     r: TemporalReference,  # With an interval
 ) -> str:
     "A resolved date in words."
@@ -319,7 +319,7 @@ def aloud(
     return f"{head}{a.year}" if r.grain == "year" else head + span
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #e5b404a6
-def apart(
+def days_between(
     a: tuple[datetime, datetime],
     b: tuple[datetime, datetime],  # Not before `a`
 ) -> tuple[int, int]:  # Days from start to start, and how far it may be off
@@ -457,7 +457,7 @@ def contradictions(
 _YES = re.compile(r"(?i)^\s*(?:yes|no|correct|right)\b(?:[,.:;!–— -]+|$)")
 
 
-def untold(
+def unsupported(
     text: str,  # Of the model
     results: Sequence[MemoryResult],  # That it rests on
     now: datetime,

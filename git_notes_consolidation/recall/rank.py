@@ -60,7 +60,7 @@ _APART = re.compile(rf"(?i)\b([a-z]{{2,}})[ -]{_PARTICLE}\b")
 _JOINED = re.compile(rf"([a-z]{{3,}}?){_PARTICLE}")
 
 
-def joined(
+def particle_verbs(
     text: str,
 ) -> dict[str, str]:  # By the verb in lower case
     "Verbs with the particle behind them, as the noun is written: *log in* and *login*."
@@ -73,9 +73,10 @@ def spellings(
 ) -> list[str]:
     "Other ways to write the words of a question."
     short = [s for w in words for s, full in _FULL.items() if w != s and root(full) == root(w)]
-    apart = [f"{m[1]} {m[2]}" for w in words if (m := _JOINED.fullmatch(w))]
+    two = [f"{m[1]} {m[2]}" for w in words if (m := _JOINED.fullmatch(w))]
     full = [_FULL[w] for w in words if w in _FULL]
-    return list(dict.fromkeys([*full, *short, *apart, *(v for k, v in joined(query).items() if k in words)]))
+    return list(dict.fromkeys([*full, *short, *two, *(v for k,
+                                                      v in particle_verbs(query).items() if k in words)]))
 
 # %% ../../nbs/14_recall/01_rank.ipynb #e79f2f12
 class Listing(NamedTuple):
@@ -220,13 +221,13 @@ _LOOKED_AT = 20_000  # Characters; what is longer is taken as found
 def _roots(text: str) -> frozenset[str]:
     "The roots of a text's words, and of verbs with their particles, without accents."
     folded = "".join(c for c in unicodedata.normalize("NFKD", text) if not unicodedata.combining(c))
-    return frozenset(map(root, (*content_words(folded, 4000), *joined(folded).values())))
+    return frozenset(map(root, (*content_words(folded, 4000), *particle_verbs(folded).values())))
 
 
 _WIDE = 200  # Characters of a line that are shown
 
 
-def _around(line: str, asked: Collection[str]) -> str:
+def _best_part(line: str, asked: Collection[str]) -> str:
     "The part of a line that has most of what is asked."
     if len(line) <= _WIDE: return line
     starts = [m.start() for m in re.finditer(r"\S+", line[:_LOOKED_AT])][::8]
@@ -260,7 +261,7 @@ def best_line(
     having = Counter(w for w in _roots(title) & asked)
     for _, roots in lines: having.update(roots & asked)
     best = max(lines, key=lambda x: sum(1 / having[w] for w in x[1] & asked), default=("", frozenset[str]()))
-    return _around(best[0], asked)
+    return _best_part(best[0], asked)
 
 
 def excerpt(
@@ -285,7 +286,7 @@ def relevance(
 ) -> float:  # 0 to 2
     "The share of a question's words that a text has, and its cosine to it."
     if len(text) > _LOOKED_AT: return 1.0
-    words, verbs, said = content_words(query), joined(query), _roots(text)
+    words, verbs, said = content_words(query), particle_verbs(query), _roots(text)
     has = [w for w in words if {root(w), root(verbs.get(w, w))} & said]
     return len(has) / max(1, len(words)) + max(0.0, cosine)
 

@@ -11,9 +11,9 @@ from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
-from git_notes_consolidation.recall.evidence import (
-    Evidence, Said, aloud, answer_request, apart, calls_off, contradictions, day_of, duration, evidence,
-    told_of, unreal, untold)
+from .evidence import (
+    Evidence, Said, answer_request, calls_off, contradictions, date_in_words, day_of, days_between, duration,
+    evidence, share_of_words, unreal, unsupported)
 from .search import MemoryResult, RetrievalMode
 from ..observability.logs import content
 from ..core.memory import Memory
@@ -66,22 +66,22 @@ def _quote(e: Evidence) -> str:
 
 # %% ../../nbs/14_recall/05_reason.ipynb #192f048a
 def _at(e: Evidence) -> str:
-    return aloud(e.date) if e.date else f"by {day_of(e.recorded)}"
+    return date_in_words(e.date) if e.date else f"by {day_of(e.recorded)}"
 
 # %% ../../nbs/14_recall/05_reason.ipynb #373a4336
 def _why(e: Evidence) -> str:
     if not e.date:
         m = e.result.memory
         near = next((r for r in find_references(m.text[:2000], m.timestamp) if r.resolved_date), None)
-        told = (f"speaks of “{near.original_text}”, {aloud(near)}, beside it" if near
+        told = (f"speaks of “{near.original_text}”, {date_in_words(near)}, beside it" if near
                 else "names no day for this")
         return f"{e.result.id[:12]} {told}; it was recorded on {day_of(e.recorded)}."
     return (
         f"{e.result.id[:12]} was recorded on {day_of(e.recorded)}, so “{e.date.original_text}” is "
-        f"{aloud(e.date)}.")
+        f"{date_in_words(e.date)}.")
 
 
-def _said(
+def _reasoned(
     text: str,
     sure: float,
     why: str,
@@ -95,26 +95,26 @@ def _said(
                           tuple(e.result for e in rows), inferred)
 
 # %% ../../nbs/14_recall/05_reason.ipynb #fef202d1
-def _when(q: Question, rows: Sequence[Evidence], now: datetime) -> ReasonedAnswer:
+def _date_answer(q: Question, rows: Sequence[Evidence], now: datetime) -> ReasonedAnswer:
     best = rows[0]
     others = [e for e in rows[1:] if e.share >= best.share - 0.05
               and e.interval[0].date() != best.interval[0].date()]
     said = _at(best)
     if q.kind in ("ago", "since"):
-        days, off = apart(best.interval, (now, now))
+        days, off = days_between(best.interval, (now, now))
         past = (f"{duration(days, off)} ago" if days > 0 else "today" if days == 0
                 else f"in {duration(-days, off)}")
         said = (f"{past}: {said}" if q.kind == "ago"
                 else f"since {said if best.date else day_of(best.recorded) + ' or earlier'} ({past})")
     also = f" Also: {', '.join(_at(e) for e in others[:3])}." if others else ""
     told = (best, *others[:3])
-    return _said(f"{said}. {_quote(best)}{also}", best.confidence - 0.1 * bool(others),
+    return _reasoned(f"{said}. {_quote(best)}{also}", best.confidence - 0.1 * bool(others),
                  " ".join(map(_why, told)), told, bool(best.date) or q.kind != "when")
 
 # %% ../../nbs/14_recall/05_reason.ipynb #288f9a0b
-def _order(q: Question, a: Evidence, b: Evidence) -> ReasonedAnswer:
+def _order_answer(q: Question, a: Evidence, b: Evidence) -> ReasonedAnswer:
     (one, x), (two, y) = sorted(((q.events[0], a), (q.events[1], b)), key=lambda p: p[1].interval)
-    days, off = apart(x.interval, y.interval)
+    days, off = days_between(x.interval, y.interval)
     clear = x.interval[1] <= y.interval[0]
     sure = min(a.confidence, b.confidence)
     told = f"“{one}”: {_at(x)}; “{two}”: {_at(y)}"
@@ -122,7 +122,7 @@ def _order(q: Question, a: Evidence, b: Evidence) -> ReasonedAnswer:
     elif not clear: said, sure = "That cannot be told", min(sure, 0.3)
     elif q.order: said = "Yes" if (one == q.events[0]) == (q.order == "before") else "No"
     else: said = f"{one} came first"
-    return _said(f"{said}. {told}. {_quote(x)}; {_quote(y)}", sure, f"{_why(x)} {_why(y)}", (x, y), True)
+    return _reasoned(f"{said}. {told}. {_quote(x)}; {_quote(y)}", sure, f"{_why(x)} {_why(y)}", (x, y), True)
 
 # %% ../../nbs/14_recall/05_reason.ipynb #0eebdd0b
 _EACH = re.compile(r"(?i)\b(?:every|each|\w+ly)\b|(?:day|night)s\b")
@@ -133,15 +133,16 @@ def _rate(rows: Sequence[Evidence]) -> ReasonedAnswer | None:
     r = next((r for r in find_references(e.line, e.result.timestamp) if r.type == "SET"), None)
     if r is None: return None
     said = r.original_text if _EACH.search(r.original_text) else f"every {r.original_text}"
-    return _said(f"{said}. {_quote(e)}", min(0.9, 0.25 + 0.7 * e.share), f"{e.result.id[:12]} names a rate.",
+    return _reasoned(f"{said}. {_quote(e)}", min(0.9, 0.25 + 0.7 * e.share),
+                     f"{e.result.id[:12]} names a rate.",
                  [replace(e, date=r)])
 
 # %% ../../nbs/14_recall/05_reason.ipynb #7693c0ad
-def _often(rows: Sequence[Evidence]) -> ReasonedAnswer:
+def _how_often(rows: Sequence[Evidence]) -> ReasonedAnswer:
     fits = [e for e in rows if e.share >= 0.75] or [*rows[:1]]
     told = [*{e.interval[0].date(): e for e in sorted(fits, key=lambda e: e.interval[0])}.values()]
     said = f"{'Once' if len(told) == 1 else f'{len(told)} times'} that is remembered: "
-    return _said(f"{said}{', '.join(_at(e) for e in told[:8])}. {_quote(told[-1])}",
+    return _reasoned(f"{said}{', '.join(_at(e) for e in told[:8])}. {_quote(told[-1])}",
                  min(e.confidence for e in told) * 0.8, " ".join(_why(e) for e in told[:8]), told, True)
 
 # %% ../../nbs/14_recall/05_reason.ipynb #671b76fa
@@ -154,7 +155,7 @@ Next = Mapping[str, Memory]  # … to what replaced it
 def _title(m: Memory) -> str: return f"“{m.summary}” (recorded {day_of(m.told_at)})"
 
 # %% ../../nbs/14_recall/05_reason.ipynb #11f4d807
-def _current(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
+def _what_holds(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
     live = [e for e in rows if not e.result.superseded_by and e.share >= rows[0].share - 0.25]
     if not live: return None
     e = max(live, key=lambda e: (e.result.id in replaced, e.result.namespace == "decisions", e.share))
@@ -165,7 +166,7 @@ def _current(rows: Sequence[Evidence], replaced: Chains, after: Next) -> Reasone
     why = (", which replaced others." if older else ", a decision." if decided
            else "; whether it settles the question is open.")
     line = "" if e.line.strip() == e.result.summary.strip() else f" It says: {_quote(e)}."
-    return _said(f"{_title(e.result.memory)}.{line}{was}", sure,
+    return _reasoned(f"{_title(e.result.memory)}.{line}{was}", sure,
                  f"Nothing has replaced {e.result.id[:12]}{why}", [e], bool(older), dated=False)
 
 # %% ../../nbs/14_recall/05_reason.ipynb #fff36584
@@ -173,10 +174,10 @@ def _sure(e: Evidence) -> float: return min(0.95, 0.35 + 0.6 * e.share)
 
 
 def _edge(text: str, e: Evidence, newer: str, older: str) -> ReasonedAnswer:
-    return _said(text, _sure(e), f"{newer[:12]} supersedes {older[:12]}.", [e], True, dated=False)
+    return _reasoned(text, _sure(e), f"{newer[:12]} supersedes {older[:12]}.", [e], True, dated=False)
 
 # %% ../../nbs/14_recall/05_reason.ipynb #36683169
-def _before(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
+def _what_was_before(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
     for e in sorted(rows, key=lambda e: (-e.share, -e.result.memory.event_time.timestamp())):
         older, new = replaced.get(e.result.id, ()), after.get(e.result.id)
         if older:
@@ -186,13 +187,13 @@ def _before(rows: Sequence[Evidence], replaced: Chains, after: Next) -> Reasoned
     return None
 
 # %% ../../nbs/14_recall/05_reason.ipynb #a3822677
-def _after(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
+def _what_replaced(rows: Sequence[Evidence], replaced: Chains, after: Next) -> ReasonedAnswer | None:
     told = ((e, after[e.result.id]) for e in rows if e.result.id in after)
     return next((_edge(f"{_title(new)}, in the place of {_quote(e)}.", e, new.id, e.result.id)
                  for e, new in told), None)
 
 
-_BY_EDGES = {"current": _current, "before": _before, "after": _after}
+_BY_EDGES = {"current": _what_holds, "before": _what_was_before, "after": _what_replaced}
 
 # %% ../../nbs/14_recall/05_reason.ipynb #4e37b9d1
 _FOUND = 0.2  # Confidence where nothing settles the question
@@ -218,7 +219,7 @@ def _look(
     return found, rows
 
 # %% ../../nbs/14_recall/05_reason.ipynb #ae794b3e
-def _nothing(found: Sequence[MemoryResult]) -> ReasonedAnswer:
+def _unsettled(found: Sequence[MemoryResult]) -> ReasonedAnswer:
     if not found: return ReasonedAnswer("No relevant memories found.", 0.0, "No memories matched the query.")
     # What holds, and can be read, first
     found = sorted(found, key=lambda r: (r.superseded_kind == "full", not is_statement(r.summary)))
@@ -236,7 +237,7 @@ _AHEAD = re.compile(r"(?i)\b(?:next|upcoming|planned|will|going to)\b")
 
 def _answers(q: Question, e: Evidence) -> bool:
     "Does a memory speak of what a time is asked of, and not of what did not happen or is to come some day?"
-    if q.subject and not told_of([q.subject], e.result.memory.text): return False
+    if q.subject and not share_of_words([q.subject], e.result.memory.text): return False
     return e.date is not None or not (unreal(q.about, e.line) and not unreal((), q.text)
                                       or q.past and _AHEAD.search(e.line))
 
@@ -266,7 +267,8 @@ def _answer_offline(
         sides = [_look(search, event, topic(event), mode, True, names_in(f"the {event}"), True)
                  for event in q.events]
         rows = [side[1][0] for side in sides if side[1]]
-        return _order(q, *rows) if len(rows) == 2 else _nothing([r for found, _ in sides for r in found])
+        return _order_answer(q, *rows) if len(rows) == 2 else _unsettled([r for found,
+            _ in sides for r in found])
     far = q.kind in ("often", "before", "after")
     found, rows = _look(search, q.text, q.about, RetrievalMode.EXHAUSTIVE if far else mode, dated, q.names,
                         q.past)
@@ -274,13 +276,14 @@ def _answer_offline(
         rows = [e for e in rows if e.result.superseded_kind != "full"]
     if q.rule:
         why = "{} says when it may be done, which is no date."
-        return next((_said(_quote(e), min(0.9, 0.25 + 0.6 * e.share), why.format(e.result.id[:12]), [e],
-                           dated=False) for e in rows), _nothing(found))
+        return next((_reasoned(_quote(e), min(0.9, 0.25 + 0.6 * e.share), why.format(e.result.id[:12]), [e],
+                           dated=False) for e in rows), _unsettled(found))
     off = _called_off(q, rows) if q.kind in ("when", "since", "ago") else None
     if dated: rows = [e for e in rows if _answers(q, e) and not calls_off(q.about, e.line, e.date)]
     if off:
         was = "".join(f" Before that: {_at(e)}, {_quote(e)}." for e in rows[:1] if e.date)
-        return _said(f"{_quote(off)}.", _sure(off), f"{off.result.id[:12]} is the newest word on it.{was}",
+        return _reasoned(f"{_quote(off)}.", _sure(off),
+                         f"{off.result.id[:12]} is the newest word on it.{was}",
                      [off, *rows[:1]], dated=False)
     if q.kind == "when" and not q.past and rows and (every := _rate(rows)): return every
     if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]
@@ -289,11 +292,11 @@ def _answer_offline(
     if not q.past:
         order = newest_first([e.result.memory for e in rows], partial(tells_of, q))
         rows = [rows[i] for i, _ in order]
-    if not rows: return _nothing(found)
-    if q.kind == "often": return _rate(rows) or _often(rows)
-    if dated: return _when(q, rows, now)
+    if not rows: return _unsettled(found)
+    if q.kind == "often": return _rate(rows) or _how_often(rows)
+    if dated: return _date_answer(q, rows, now)
     said = _BY_EDGES[q.kind](rows, *edges([e.result for e in rows])) if q.kind in _BY_EDGES else None
-    return said or _nothing([e.result for e in rows])
+    return said or _unsettled([e.result for e in rows])
 
 # %% ../../nbs/14_recall/05_reason.ipynb #b3bfdc4a
 # A request and its parser to the client's `Answer`: what was said, or why nothing was
@@ -336,13 +339,13 @@ def _with_model(
     heard = {} if wrong or not told else _second_reading(said.answer, query, results, after, ask)
     other = contradictions(said.answer, results, now, sure)  # Than what the rules say
     if any(heard.get(s) != "" for s in told): wrong = other
-    if wrong := wrong + untold(said.answer, rests, now, heard):
+    if wrong := wrong + unsupported(said.answer, rests, now, heard):
         return kept("A language model's answer is not shown: the memories do not bear it out.", wrong)
     confidence = said.confidence if sources else min(said.confidence, 0.5)
     if confidence < offline.confidence: return kept("A language model is less sure of its answer.")
     shown = " ".join(r.memory.text for r in results)
     doubts = (contradictions(said.reasoning, results, now, sure, shown)
-              + untold(said.reasoning, rests, now))
+              + unsupported(said.reasoning, rests, now))
     why = f"It rests on {', '.join(r.id[:12] for r in sources or results[:3])}."
     return ReasonedAnswer(said.answer, confidence, why if doubts else said.reasoning,
                           () if other else offline.temporal_resolutions, sources or offline.source_memories,
@@ -417,7 +420,7 @@ class ReasonedRecallService:
         if require_temporal_reasoning and not needs_reasoning(query):
             found = await asyncio.to_thread(partial(self.recall_service.search, query, mode=mode,
                                                     include_summaries=False))
-            return replace(_nothing(found),
+            return replace(_unsettled(found),
                            reasoning="It is not a question about time.")
         return await asyncio.to_thread(partial(self.answer, query, mode=mode, **kw))
 
@@ -440,17 +443,17 @@ def reasoned(
     return ReasonedRecallService(s, consolidation_stores.client_for(s.repo, s.settings)())
 
 # %% ../../nbs/14_recall/05_reason.ipynb #b09cbecd
-_reasoned = cache(reasoned)
+_service_of = cache(reasoned)
 
 
 def get_reasoned_recall_service(path: Path | str = ".") -> ReasonedRecallService:
     "For the repository that a path is in; the same one for the same path until reset."
-    return _reasoned(get_recall_service(path))
+    return _service_of(get_recall_service(path))
 
 
 def reset_reasoned_recall_service() -> None:
     "Forget the services that `get_reasoned_recall_service` made."
-    _reasoned.cache_clear()
+    _service_of.cache_clear()
 
 # %% ../../nbs/14_recall/05_reason.ipynb #93a15aee
 async def handle_recall_command(

@@ -204,7 +204,7 @@ def _by_unit(
 # %% ../../nbs/14_recall/02_search.ipynb #59d38b72
 _ABOUT_AS_WELL = 0.75
 
-def _told_by_summaries(
+def _summaries_or_sources(
     c: Columns,
     score: np.ndarray,  # (n,) of the units; 0: not found
     without: Collection[int] = (),  # Rows of summaries that do not stand for their sources
@@ -256,7 +256,7 @@ def ranked(
     show = shown(c, w, without)
     score = fused([_by_unit(c, s, show) for s in orders])
     if min_similarity is not None: score[_by_unit(c, cosine, show) < min_similarity] = 0.0
-    best = score if w.sources else _told_by_summaries(c, score, without)
+    best = score if w.sources else _summaries_or_sources(c, score, without)
     found = np.flatnonzero(best > 0)
     return Found(found[np.lexsort((-found, -c.when[show[found]], -best[found]))], np.maximum(best, score),
                  cosine, show)
@@ -295,7 +295,7 @@ def _read_full(
     return out
 
 # %% ../../nbs/14_recall/02_search.ipynb #198e6a06
-def _stood_for(c: Columns, u: int, found: Found) -> list[int]:
+def _rows_stood_for(c: Columns, u: int, found: Found) -> list[int]:
     "Rows that a unit stands for, the best match first."
     units = {u} if u < c.memories else {i for i in c.unit[c.sources[u]].tolist() if i >= 0}
     rows = ({*units, *c.copies[np.isin(c.unit[c.copies], [*units])].tolist()}
@@ -303,7 +303,7 @@ def _stood_for(c: Columns, u: int, found: Found) -> list[int]:
     return sorted(rows, key=lambda i: (-found.score[c.unit[i]], i))
 
 # %% ../../nbs/14_recall/02_search.ipynb #902ab06f
-def in_full(
+def full_results(
     conn: sqlite3.Connection,
     c: Columns,
     found: Found,
@@ -314,7 +314,7 @@ def in_full(
     units: list[int] = found.units.tolist()
     known, out = _read_full(conn, (c.ids[found.show[u]] for u in units)), []
     for u in units:
-        (m, d), mine = known[c.ids[found.show[u]]], _stood_for(c, u, found)
+        (m, d), mine = known[c.ids[found.show[u]]], _rows_stood_for(c, u, found)
         near = float(found.cosine[[found.show[u], *(i for i in mine if u < c.memories)]].max(initial=-1.0))
         kind: Literal["memory", "summary"] = "memory" if u < c.memories else "summary"
         kept = replace(compute_retention_score(m, d, config, now), relevance=min(max(near, 0.0), 1.0))
@@ -531,7 +531,7 @@ def sum_features(
                             recent * s.asked.yes, fit * many, fall * now * many, takes * now * many])
 
 # %% ../../nbs/14_recall/02_search.ipynb #2cbb6199
-def _believed(
+def _credible(
     p: np.ndarray,  # (m, m) from `succession`
     q: Asking,
     top: Sequence[MemoryResult],  # In the same order
@@ -608,7 +608,7 @@ def answering_order(
     if not pool: return []
     w = weights_of(embedder)
     s = see(pool, query, vectors, w.hits)
-    p = _believed(succession(w, s), s.asked, [pool[i] for i in s.top], refused)
+    p = _credible(succession(w, s), s.asked, [pool[i] for i in s.top], refused)
     z = sum_features(s, s.hits @ w.hits, p) @ w.sums
     if named := s.asked.documents: z += [_EXACT * (named <= _read_memory(r.memory).documents) for r in pool]
     z, pairs = (z, {}) if s.asked.past else _newer_first(z, pool, waiting)

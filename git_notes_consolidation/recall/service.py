@@ -24,10 +24,10 @@ from ..similarity.minilm import MiniLMEmbedder, packaged_minilm
 from ..similarity.endpoint import get_embedder
 from ..similarity.static import StaticEmbedder
 from git_notes_consolidation.recall.search import (
-    Columns, Found, MemoryResult, RetrievalMode, Wanted, answering_order, in_full, listed, ranked,
+    Columns, Found, MemoryResult, RetrievalMode, Wanted, answering_order, full_results, listed, ranked,
     read_columns, stands_for)
 from ..consolidation.scan import (
-    View, catch_up, made_of, refresh_tables, scored, stand_ins, view)
+    View, catch_up, refs_digest, refresh_tables, scored, stand_ins, view)
 from ..store.accesses import note_accesses
 from ..core.memory import UTC, Memory, moment
 from ..store.git import MEM, Repo, RepoError, open_repo, tips
@@ -68,7 +68,7 @@ def recall_embedder(
 # %% ../../nbs/14_recall/03_service.ipynb #b856df5a
 def refs_key(repo: Repo) -> str:
     "Changes when any note does."
-    return made_of(tips(repo, MEM, *REFS.values()))
+    return refs_digest(tips(repo, MEM, *REFS.values()))
 
 # %% ../../nbs/14_recall/03_service.ipynb #a49ed6a3
 class AskedTimes(NamedTuple):
@@ -99,14 +99,14 @@ def _within(v: View, since: Mapping[str, datetime], at: datetime) -> View:
                    state=replace(v.state, edges=edges, summaries=told, accesses=used))
 
 # %% ../../nbs/14_recall/03_service.ipynb #89527629
-def _known_by(v: View, at: datetime) -> View:
+def _view_known_by(v: View, at: datetime) -> View:
     "The repository as it could be read at a time."
     said = {i: e for i, e in v.state.edges.items() if not (e.decided and e.created_at and e.created_at > at)}
     return _within(replace(v, state=replace(v.state, edges=said)),
                    {m.id: m.timestamp for m in v.scan.memories}, at)
 
 # %% ../../nbs/14_recall/03_service.ipynb #a84b5d9c
-def _true_by(v: View, at: datetime) -> View:
+def _view_true_by(v: View, at: datetime) -> View:
     "What had begun by a time."
     return _within(v, holds_since(v.scan.memories, v.state.edges.values()), at)
 
@@ -115,8 +115,8 @@ def _fill_then(conn: sqlite3.Connection, repo: Repo, settings: Settings, asked: 
     "Tables as they would have been."
     from git_notes_consolidation.retention.score import tier_of
     v, config = view(repo), settings.config.retention
-    if asked.known_at: v = _known_by(v, asked.known_at)
-    if asked.as_of: v = _true_by(v, asked.as_of)
+    if asked.known_at: v = _view_known_by(v, asked.known_at)
+    if asked.as_of: v = _view_true_by(v, asked.as_of)
     v, there = replace(v, state=replace(v.state, tiers={})), {m.id: m for m in v.scan.memories}
     meta = scored(v, settings, asked.now)
     meta = {i: replace(d, tier=tier_of(d.retention, there[i], d, config, asked.now)[0]) for i,
@@ -179,7 +179,7 @@ class _Tables:
         self._then: tuple[AskedTimes, sqlite3.Connection, _Held] | None = None
         self._unwritable: sqlite3.Connection | None = None
 
-    def _sound(self, ask: Callable[[sqlite3.Connection], _T]) -> _T:
+    def _with_sound_cache(self, ask: Callable[[sqlite3.Connection], _T]) -> _T:
         "What is asked of the cache; of a new one if it turns out to be damaged."
         for again in (False, True):
             try:
@@ -311,7 +311,7 @@ class _Search:
     now: datetime
 
     def full(self, found: Found) -> list[MemoryResult]:
-        return in_full(self.tables, self.c, found, self.config, self.now)
+        return full_results(self.tables, self.c, found, self.config, self.now)
 
     @cached_property
     def asked(self) -> dict[str, str]:
@@ -345,8 +345,8 @@ class _Search:
             "The best of what may be shown, without summaries that must not stand for their sources."
             every = ranked(c, orders, compared.cosine, w, least, without)
             best = self.full(every._replace(units=every.units[:most]))
-            if w.sources or not (untold := self.telling(best, query)): return best
-            without.update(untold)
+            if w.sources or not (changed := self.telling(best, query)): return best
+            without.update(changed)
             return found(w, most)
         mine = found(w, max(most, _GROUPED))
         far = replace(w, anywhere=True, past=True, summaries=False, mode=RetrievalMode.EXHAUSTIVE)
@@ -421,7 +421,8 @@ class RecallService(_Tables):
         if asks and namespace and asks.namespace not in (None, namespace): asks = None
         least = _least_cosine(min_similarity, self.embedder)
         def look(query: str, wanted: Wanted) -> list[MemoryResult]:
-            return self._sound(partial(self._answer, query=query, wanted=wanted, most=most, least=least,
+            return self._with_sound_cache(partial(self._answer, query=query, wanted=wanted, most=most,
+                                                  least=least,
                                        then=then, deeper=mode is None))
         with span("recall.search", query_length=len(query), mode=how, limit=most) as log:
             results = look("", _to_list(wanted, asks, mode is None)) if asks else []
@@ -449,7 +450,7 @@ class RecallService(_Tables):
         def look(conn: sqlite3.Connection) -> dict[str, Memory]:
             self._up_to_date(conn)
             return {i: masked(as_shown(m)) for i, m in store_tables.stored_memories(conn, wanted).items()}
-        return self._sound(look)
+        return self._with_sound_cache(look)
 
     def said_again(self, ids: Iterable[str]) -> dict[str, list[str]]:
         "What was not stored because these memories say it: when, why, and in which words if in others."

@@ -24,10 +24,11 @@ from ..store.state import State
 from ..text.sentences import split_sentences
 from ..consolidation.scan import living_memories, scored, view
 from git_notes_consolidation.session.prepared import (
-    first_of_each, index_of, lay_notes, lay_out, living, one_line, prepare, replaced_in, seen, with_block,
-    without_block)
-from .fast_start import (
-    Laid, Line, Note, Packing, SessionContext, about, bag, load, pack, relevances, scores, session_of)
+    first_of_each, index_of, living, one_line, prepare, prepared_notes, prepared_session, replaced_in, seen,
+    with_block, without_block)
+from git_notes_consolidation.session.fast_start import (
+    Line, Note, Packing, PreparedSession, SessionContext, about, bag, load, pack, relevances, scores,
+    session_of)
 from functools import cache
 from pathlib import Path
 from ..store.events import shared_tips
@@ -89,7 +90,7 @@ def title(text: str, width: int = 200) -> str:
 # %% ../../nbs/15_session/03_context.ipynb #73b05df4
 _OURS = re.compile(r"(?:mem|sum)_[a-z2-7]{8,26}")
 
-def beginning(
+def cut_text(
     text: str,
     most: int,  # Characters
     name: str,  # Of the memory or summary
@@ -176,7 +177,8 @@ def ranked(
 ) -> tuple[list[tuple[Memory, float]], dict[str, int]]:
     "The memories that may be told with their worth, the best first, and how many may not, by the reason."
     near = [m for m in memories if meta[m.id].tier.rank <= config.min_tier.rank]
-    shared = (relevances(Laid(near, index_of(bag(m.text) for m in near)), session) if about(session)
+    shared = (relevances(PreparedSession(near, index_of(bag(m.text) for m in near)),
+                         session) if about(session)
               else [1.0] * len(near))
     asked = ((m, 1.0 if meta[m.id].tier is MemoryTier.HOT else x) for m, x in zip(near, shared))
     found = sorted(((m, meta[m.id].retention.overall * x) for m, x in asked if x),
@@ -186,7 +188,7 @@ def ranked(
                   "namespace": len(found) - len(told)}
 
 # %% ../../nbs/15_session/03_context.ipynb #8b9e7a01
-def _told_memory(
+def _memory_fields(
     m: Memory,
     d: MemoryMetadata,
     state: State,
@@ -201,7 +203,7 @@ def _told_memory(
     part = d.superseded_by if d.superseded_kind == "partial" else None
     return {"id": m.id[:12], "namespace": visible(m.namespace), "tier": d.tier.value,
             "score": round(d.retention.overall, 4), "summary": title(m.summary),
-            "content": beginning(m.content, most, m.id[:12]),
+            "content": cut_text(m.content, most, m.id[:12]),
             "created": f"{m.timestamp:%Y-%m-%dT%H:%M:%SZ}",
             "activations": d.activation_count,
             "edges": [{"type": e.edge_type.value, "target": e.target_id[:12],
@@ -210,20 +212,20 @@ def _told_memory(
             "superseded_kind": "partial" if part else "perhaps" if instead else None}
 
 # %% ../../nbs/15_session/03_context.ipynb #7313a887
-def told_summary(
+def _summary_fields(
     x: MemorySummary,
     lines: Iterable[Line],  # Of it, that are told
     most: int,  # Characters of its text
 ) -> dict[str, Any]:
     "A summary as the document tells it."
     facts = x.insights or [restored(y.text[2:]) for y in lines if y.kind == "fact"]
-    return {"id": x.id[:12], "title": title(x.title), "summary": beginning(x.summary, most, x.id[:12]),
+    return {"id": x.id[:12], "title": title(x.title), "summary": cut_text(x.summary, most, x.id[:12]),
             "insights": [title(f, 300) for f in facts[:5]], "members": len(x.source_memory_ids)}
 
 # %% ../../nbs/15_session/03_context.ipynb #91df1096
 _TENTHS = {MemoryTier.HOT: 10, MemoryTier.WARM: 7, MemoryTier.COLD: 4, MemoryTier.ARCHIVED: 1}
 
-def _priced(x: Note, m: dict[str, Any], count: Callable[[str], int]) -> Note:
+def _with_xml_cost(x: Note, m: dict[str, Any], count: Callable[[str], int]) -> Note:
     "A note that takes what its element takes."
     brief, whole = written(_memory_element(m | BRIEF)), written(_memory_element(m))
     def cost(tokens: int) -> int: return -(-tokens * 10 // _TENTHS[MemoryTier(m["tier"])])
@@ -242,13 +244,13 @@ def assemble(
 ) -> dict[str, Any]:
     "The document."
     found, out = ranked(memories, meta, config, session)
-    notes, near, most = lay_notes(found, state, count), {m.id: x for m, x in found}, d["available"] // 3
-    whole = [_told_memory(m, meta[m.id], state, most, 5 * config.include_edges,
+    notes, near, most = prepared_notes(found, state, count), {m.id: x for m, x in found}, d["available"] // 3
+    whole = [_memory_fields(m, meta[m.id], state, most, 5 * config.include_edges,
                          notes[x.under].id if x.under >= 0 else None) for (m, _), x in zip(found, notes)]
     kept = [x for x in state.summaries.values()
             if config.include_summaries and near.keys() & x.source_memory_ids]
-    laid = lay_out(kept, replaced_in(state), count, notes=notes)
-    laid = laid._replace(notes=[_priced(x, m, count) for x, m in zip(notes, whole)])
+    laid = prepared_session(kept, replaced_in(state), count, notes=notes)
+    laid = laid._replace(notes=[_with_xml_cost(x, m, count) for x, m in zip(notes, whole)])
     worth = [max(near.get(i, 0.0) for i in state.summaries[x.id].source_memory_ids) for x in laid.items]
     room = d["available"]
     while True:
@@ -260,7 +262,7 @@ def assemble(
                         tier is MemoryTier.HOT)
         left = out | {"budget": len(found) - len(p.notes), "summaries": len(kept) - len(p.summaries)}
         said = {**d, "memories": [whole[i] if p.notes[i] else whole[i] | BRIEF for i in sorted(p.notes)],
-                "summaries": [told_summary(state.summaries[laid.items[i].id], lines, most)
+                "summaries": [_summary_fields(state.summaries[laid.items[i].id], lines, most)
                               for i, lines in p.summaries.items()],
                 "left_out": left | {"memories": len(memories) - len(p.notes)}}
         said["used"] = count(format_context(said)) + 1  # Its own number may be longer than what stood there
@@ -357,7 +359,7 @@ class SessionStartSummaryInjector:
     recall_service: Any = None  # The designs' second field; a session and a summary are compared by words
     config: SummaryInjectionConfig = SummaryInjectionConfig()
 
-    def laid(self) -> Laid:
+    def laid(self) -> PreparedSession:
         "All that can be told: as the last run prepared it, else now; of another store its summaries."
         if isinstance(self.summary_store, Store):
             repo = self.summary_store.repo
@@ -365,7 +367,7 @@ class SessionStartSummaryInjector:
         name, count = token_counter()
         found = {x.id: x for t in (MemoryTier.HOT, MemoryTier.WARM)
                  for x in self.summary_store.get_by_tier(t)}
-        return lay_out(found.values(), count=count)._replace(counter=name)
+        return prepared_session(found.values(), count=count)._replace(counter=name)
 
     def inject_summaries(self, existing_context: str | None, session_context: SessionContext | None = None,
                          now: datetime | None = None) -> SummaryInjectionResult:

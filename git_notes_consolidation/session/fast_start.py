@@ -13,8 +13,8 @@ from ..core.settings_files import find_file, read_file
 
 # %% auto #0
 __all__ = ['SessionContext', 'TAG', 'SUMMARY_CONTEXT_TAG', 'SUMMARY_CONTEXT_START', 'SUMMARY_CONTEXT_END',
-           'SUMMARY_CONTEXT_HEADER', 'about', 'words', 'scores', 'price', 'pack', 'printed', 'session_of', 'prepared',
-           'given']
+           'SUMMARY_CONTEXT_HEADER', 'about', 'words', 'scores', 'price', 'pack', 'git_output', 'session_of',
+           'prepared', 'given']
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #8eb4ad5a
 SessionContext = namedtuple("SessionContext", (  # What a session that starts is about, as far as one can know
@@ -64,7 +64,7 @@ Line = namedtuple("Line", (  # One line of a summary
     "words",  # In lower case, without most marks; of a text a row for each sentence
 ))
 
-Told = namedtuple("Told", (  # A summary, ready to be told
+SummaryEntry = namedtuple("SummaryEntry", (  # A summary, ready to be told
     "id",
     "namespace",
     "at",  # When the newest of its sources was recorded, in seconds
@@ -91,8 +91,8 @@ Note = namedtuple("Note", (  # A memory, ready to be told
 ), defaults=(-1, 0, "", 0))
 UNDER, UNTIL = 11, 7  # Tokens of the words before what may be outdated, and behind what is over
 
-Laid = namedtuple("Laid", (  # All that can be told
-    "items",  # Of `Told`
+PreparedSession = namedtuple("PreparedSession", (  # All that can be told
+    "items",  # Of `SummaryEntry`
     "index",  # A word to the positions of the items that have it, and behind these of the notes
     "counter",  # Who counted the tokens
     "notes",  # Of `Note`
@@ -108,7 +108,8 @@ def words(text: str) -> str:
     return " ".join(w.strip(".-") for w in re.findall(r"[\w+#<>=%.-]+", text.lower()) if w.strip(".-"))
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #59f12bde
-def relevances(laid: Laid, session: SessionContext) -> list[float]:  # Of the items, then the notes; 0 to 1
+def relevances(laid: PreparedSession,
+               session: SessionContext) -> list[float]:  # Of the items, then the notes; 0 to 1
     "How much each has to do with the session, by words and namespace."
     all_ = [*laid.items, *laid.notes]
     shared = [0.0] * len(all_)
@@ -132,7 +133,7 @@ def section(namespace: str) -> str:
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #6f698818
 def scores(
-    laid: Laid,
+    laid: PreparedSession,
     session: SessionContext,
     prioritize_by: str = "relevance",  # relevance, recency or activation
 ) -> list[float]:  # One for each item, then one for each note; 0 to 1
@@ -193,7 +194,7 @@ def fitting(
 # %% ../../nbs/15_session/01_fast_start.ipynb #63ab3a46
 _AT_MOST = {"fact": 5, "decision": 3, "superseded": 2}  # Design 1, section 10.2
 
-def _unsaid(
+def _new_lines(
     lines: Iterable[Line],
     said: set[str],  # What stands in the block already; what is new is added
 ) -> list[Line]:
@@ -216,7 +217,7 @@ _HEADING = 13  # Tokens of the longest heading
 
 class Packing:
     "What is told of all that is laid out, and the room that is left."
-    def __init__(self, laid: Laid, values: Sequence[float], room: int, space: int) -> None:
+    def __init__(self, laid: PreparedSession, values: Sequence[float], room: int, space: int) -> None:
         self.laid, self.values = laid, values  # The latter from `scores`
         self.room, self.space = room, space  # Tokens and characters
         self.notes: dict[int, bool] = {}  # Position to whether its further sentences are told
@@ -258,7 +259,7 @@ class Packing:
         for i in sorted(among, key=lambda i: (-self.values[i], -items[i].confidence, items[i].id)):
             if len(self.summaries) == most: break
             said, lines = {*self.said}, map(Line._make, items[i].lines)
-            fresh = _unsaid((x for x in lines if superseded or x.kind != "superseded"), said)
+            fresh = _new_lines((x for x in lines if superseded or x.kind != "superseded"), said)
             if not any(x.kind in ("text", "fact", "decision") for x in fresh): continue
             kept = fitting(fresh, self.room - rest)
             while kept and not self.take(price(kept), _size(kept)): kept = fitting(kept, price(kept) - 1)
@@ -328,7 +329,7 @@ def block_of(p: Packing, budget: int, now: float = 0.0) -> str:
     return f'<{TAG} version="{zlib.crc32(body.encode()):08x}" generated_at="{made}">{body}</{TAG}>'
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #22fb1cb0
-Packed = namedtuple("Packed", (  # A block and what it took
+SessionBlock = namedtuple("SessionBlock", (  # A block and what it took
     "block",  # Text; empty when there is nothing to tell
     "tokens",  # Not more than the budget
     "shown",  # Ids of summaries, the most important first
@@ -338,7 +339,7 @@ Packed = namedtuple("Packed", (  # A block and what it took
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #6e9d4be2
 def pack(
-    laid: Laid,
+    laid: PreparedSession,
     values: Sequence[float],  # From `scores`
     budget: int,  # Tokens, all included
     most: int = 10,  # Summaries
@@ -346,7 +347,7 @@ def pack(
     least: float = 0.0,  # Confidence; what is below it stays out
     characters: int = 9_500,  # An assistant takes about 10,000 of one hook's context
     now: float = 0.0,  # In seconds
-) -> Packed:
+) -> SessionBlock:
     "The best block for a budget."
     room = max(0, budget - (_WRAPPER if budget >= _ROOMY else _SMALL))
     p, items = Packing(laid, values, room, characters - len(_HEAD) - 500), laid.items
@@ -356,8 +357,8 @@ def pack(
     p.add_notes(range(len(laid.notes)))
     others = [i for i in sure if i not in own and not p.notes.keys() >= {*(items[i].sources or (-1,))}]
     p.add_summaries(others, most, p.room, superseded)
-    if not p.notes and not p.summaries: return Packed("", 0, (), (), p)
-    return Packed(block_of(p, budget, now), budget - p.room, tuple(items[i].id for i in p.summaries),
+    if not p.notes and not p.summaries: return SessionBlock("", 0, (), (), p)
+    return SessionBlock(block_of(p, budget, now), budget - p.room, tuple(items[i].id for i in p.summaries),
                   tuple(laid.notes[i].id for i in p.notes), p)
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #fe20afb3
@@ -388,7 +389,7 @@ def _run(*args: str) -> CompletedProcess[str]:
     except OSError: return subprocess.CompletedProcess(args, 1, "", "")
 
 
-def printed(*args: str) -> str:
+def git_output(*args: str) -> str:
     "What git prints; its errors are dropped."
     if not hasattr(os, "posix_spawnp"): return _run(*args).stdout
     out, into = os.pipe()
@@ -408,7 +409,7 @@ _GLOBS = [f"--glob=refs/notes/mem-{name}/v[1]" for name in ("edges", "meta", "ru
 class Here:
     "Where a session starts."
     def __init__(self, cwd: str) -> None:
-        said = printed("-C", cwd, "rev-parse", "--path-format=absolute", "--git-common-dir", *_GLOBS,
+        said = git_output("-C", cwd, "rev-parse", "--path-format=absolute", "--git-common-dir", *_GLOBS,
                        "--is-bare-repository", "--glob=refs/notes/mem/*",
                        "--show-toplevel")
         rows = said.splitlines()
@@ -429,7 +430,7 @@ _MANY = 12  # Commits; more say what was worked on, not what is
 
 def session_of(cwd: str, top: str = "") -> SessionContext:
     "What git knows of the work in a directory."
-    said = printed("-C", cwd, "-c", "core.quotePath=false", "-c", "log.showSignature=false", "log",
+    said = git_output("-C", cwd, "-c", "core.quotePath=false", "-c", "log.showSignature=false", "log",
                    f"-{_MANY}", "--no-ext-diff", "--no-color", "--name-only",
                    "--format=%x00%D%x00%s%x00")
     parts = said.split("\0")
@@ -447,7 +448,7 @@ _BOOL = {"true": True, "yes": True, "on": True, "1": True, "false": False, "no":
          "0": False}
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #36b91fcb
-def _parsed(name: str, value: object) -> object:
+def _parse_setting(name: str, value: object) -> object:
     "The value as its default is; `ValueError` if it cannot be."
     like: Any = DEFAULTS[name]
     text = str(value).strip().lower()
@@ -476,14 +477,14 @@ def settings_of(env: Mapping[str, str], top: str, complaints: list[str]) -> dict
                         ("environment", {n: env.get(_variable(n)) for n in DEFAULTS})):
         for name, value in said.items():
             if name not in DEFAULTS or value in (None, ""): continue
-            try: kept: Any = _parsed(name, value)
+            try: kept: Any = _parse_setting(name, value)
             except (KeyError, ValueError): complaints.append(
                 f"{where}: {name} cannot be {value!r}, taking {found[name]!r}"); continue
             found[name] = kept if where == "environment" else min(kept, _FILES_MOST.get(name, kept))
     return found
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #863c2e4e
-def _kept(common_dir: str, name: str) -> dict[str, Any]:
+def _read_json(common_dir: str, name: str) -> dict[str, Any]:
     "A file of ours as it was written; nothing where it cannot be read."
     try:
         with open(os.path.join(common_dir, "gnc", name), encoding="utf-8") as f: d = json.load(f)
@@ -495,19 +496,20 @@ def load(
     common_dir: str,
     seen: str,
     ours: str | None = None,  # … or, where given, for any memories beside these objects of our refs
-) -> Laid | None:
+) -> PreparedSession | None:
     "What was laid out; none if that was for other refs, or never."
-    d = _kept(common_dir, "session.jsonl")
+    d = _read_json(common_dir, "session.jsonl")
     if d.get("format") != [FORMAT, __version__]: return None
     try:
         near = ours is not None and f"{d['seen']} ".startswith(f"{ours} ".lstrip())
         if d["seen"] != seen and not near: return None
         items, index, counter, notes, questions = d["laid"]
-        return Laid([Told(*x) for x in items], index, counter, [Note(*x) for x in notes], questions)
+        return PreparedSession([SummaryEntry(*x) for x in items], index, counter, [Note(*x) for x in notes],
+                               questions)
     except (ValueError, KeyError, TypeError, AttributeError): return None
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #d9d4b612
-def _apart(code: str, where: str) -> Popen[bytes]:
+def _start_python(code: str, where: str) -> Popen[bytes]:
     """A Python of its own, which may outlive this one, and imports nothing from the directory that it starts
     in: that is somebody's project."""
     import subprocess
@@ -517,7 +519,7 @@ def _apart(code: str, where: str) -> Popen[bytes]:
                             start_new_session=True)
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #6f8946d7
-def _first(mark: str, seconds: float) -> bool:
+def _claim_preparing(mark: str, seconds: float) -> bool:
     "Does nobody else prepare? Then it is for us; a mark as old as that is of one who was killed."
     import time
     try: os.close(os.open(mark, os.O_CREAT | os.O_EXCL))
@@ -528,16 +530,16 @@ def _first(mark: str, seconds: float) -> bool:
     return True
 
 
-def prepared(here: Here, patience: float = 3.0) -> Laid | None:  # Seconds
+def prepared(here: Here, patience: float = 3.0) -> PreparedSession | None:  # Seconds
     "The summaries, laid out now if they have to be: by the first of several sessions, for all of them."
     if not here.seen or (laid := load(here.common_dir, here.seen)): return laid if here.seen else None
     import time
     mark, end = os.path.join(here.common_dir, "gnc", "preparing"), time.monotonic() + patience
-    first, here.busy = _first(mark, 5 * patience), True
+    first, here.busy = _claim_preparing(mark, 5 * patience), True
     try:
         code = ("store.git import open_repo; from git_notes_consolidation.session.prepared import prepare; "
                 "prepare(open_repo(sys.argv[1]))")
-        if first: _apart(code, here.top or here.common_dir).wait(patience)
+        if first: _start_python(code, here.top or here.common_dir).wait(patience)
         while not first and time.monotonic() < end and os.path.exists(mark): time.sleep(0.01)
         return load(here.common_dir, here.seen)
     except Exception: return None  # It goes on without us
@@ -552,7 +554,7 @@ def given(
     now: Mapping[str, str],  # Session, or "!" and the name of a notice, to what it is told
 ) -> dict[str, str]:  # To what it was told before; empty: nothing
     "What each was told before. From now on it is this."
-    file, known = os.path.join(common_dir, "gnc", "told.json"), _kept(common_dir, "told.json")
+    file, known = os.path.join(common_dir, "gnc", "told.json"), _read_json(common_dir, "told.json")
     before = {name: str(known.get(name, "")) for name in now}
     if before != dict(now):
         older = [x for x in known.items() if x[0] not in now][-99:]
@@ -567,19 +569,20 @@ def given(
 # %% ../../nbs/15_session/01_fast_start.ipynb #276f7446
 def something_new(here: Here) -> bool:
     "Have memories come since the last run?"
-    tips = _kept(here.common_dir, "last-run.json").get("tips")
+    tips = _read_json(here.common_dir, "last-run.json").get("tips")
     known = [str(tips[ref]) for ref in sorted(tips)] if isinstance(tips, dict) else []
     return here.memories != " ".join(known)
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #977fdf3b
-def block_for(laid: Laid, session: SessionContext, s: Mapping[str, Any], now: float = 0.0) -> Packed:
+def block_for(laid: PreparedSession, session: SessionContext, s: Mapping[str, Any],
+              now: float = 0.0) -> SessionBlock:
     "What the session is told."
     values = scores(laid, session, s["summaries_prioritize"])
     return pack(laid, values, s["summaries_token_budget"], s["summaries_max"],
                 least=s["summaries_min_confidence"], now=now)
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #bb5af832
-def _partial(here: Here) -> bool:
+def _is_partial_clone(here: Here) -> bool:
     "Was it cloned without all objects?"
     try:
         with open(os.path.join(here.common_dir, "config"), encoding="utf-8", errors="replace") as f:
@@ -593,10 +596,10 @@ def notices(
     ready: bool = True,  # Could the summaries be read?
 ) -> dict[str, str]:  # By name; empty: nothing of that kind
     "What a person should know of this repository's memory."
-    waiting = _kept(here.common_dir, "last-run.json").get("waiting")
+    waiting = _read_json(here.common_dir, "last-run.json").get("waiting")
     return {
         "missing": "" if here.memories or not here.runs else NOT_FETCHED,
-        "partial": PARTIAL if here.memories and not ready and _partial(here) else "",
+        "partial": PARTIAL if here.memories and not ready and _is_partial_clone(here) else "",
         "never": "this repository has memories that were never consolidated; /memory:consolidate does it, or "
                  "gnc consolidate in a terminal" if here.memories and not here.runs else "",
         "questions": f"{questions} question{'s wait' if questions > 1 else ' waits'} for you: gnc review "
@@ -610,7 +613,7 @@ _OVER = ("What this session was told before of the project's memories no longer 
 _BEHIND = "(The newest memories are still being read; gnc recall knows them.)"
 
 
-def _told_of(here: Here, s: Mapping[str, Any]) -> tuple[Laid | None, str]:
+def _block_or_last(here: Here, s: Mapping[str, Any]) -> tuple[PreparedSession | None, str]:
     "What is laid out, and the block; where reading takes too long, the last block, which says so."
     import time
     laid = prepared(here)
@@ -633,7 +636,7 @@ def _answer(here: Here, event: Mapping[str, object], env: Mapping[str, str]) -> 
         if wanted and not here.common_dir and (heals := remedy(_run("-C", here.cwd, "rev-parse").stderr)):
             here.notes.append(heals)
         return ""
-    laid, block = _told_of(here, s)
+    laid, block = _block_or_last(here, s)
     if here.busy and not block:
         here.notes.append("what is known is still being prepared; the next session is told it")
     session, starts = str(event.get("session_id") or ""), event.get("source") in (None, "startup")
@@ -679,7 +682,8 @@ def session_start(
         text = _answer(here, event, env)
         if (here.common_dir and not here.busy and switched_on(env, "HOOK_CONSOLIDATION_ENABLED")
                 and something_new(here)):
-            _apart("session.hooks import background; background(sys.argv[1], 'session_start', len)", here.cwd)
+            _start_python("session.hooks import background; background(sys.argv[1], 'session_start', len)",
+                          here.cwd)
         why = here.why
     except Exception as e: why = [*(here.why if here else ()), f"{type(e).__name__}: {e}"]
     told = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}

@@ -30,7 +30,7 @@ if TYPE_CHECKING: from git_notes_consolidation.consolidation.scan import Scope
 __all__ = ['missing', 'ConsolidationHook', 'background', 'stop']
 
 # %% ../../nbs/15_session/04_hooks.ipynb #00e4a530
-def _there(package: str, inner: str = "") -> bool:
+def _is_installed(package: str, inner: str = "") -> bool:
     "Could it be imported? Nothing is."
     try: spec = find_spec(package)
     except (ImportError, ValueError): return False
@@ -44,10 +44,10 @@ def missing(settings: Settings) -> tuple[str, ...]:
             else [
                 f"hook_enabled is false (set by {settings.origins['hook_enabled']}); set "
                 f"HOOK_CONSOLIDATION_ENABLED=true"])
-    if settings.config.llm_provider != "off" and not _there("openai"):
+    if settings.config.llm_provider != "off" and not _is_installed("openai"):
         said.append("llm_provider is set, and its client is not installed; run: pip install "
                     "'git-notes-consolidation[llm]'")
-    if not (has_sdk() or _there("git_notes_memory", "observability")):
+    if not (has_sdk() or _is_installed("git_notes_memory", "observability")):
         said.append(
             "there is no observability module; run: pip install 'git-notes-consolidation[otel]', or "
             "git-notes-memory")
@@ -59,7 +59,7 @@ def settings_of(repo: Repo, file: str | None = None) -> Settings:
     return load_settings(file=file or project_file(repo.worktree))
 
 # %% ../../nbs/15_session/04_hooks.ipynb #e68165e9
-def _here() -> datetime: return datetime.now(UTC).astimezone()
+def _local_now() -> datetime: return datetime.now(UTC).astimezone()
 
 
 @dataclass(frozen=True)
@@ -69,7 +69,7 @@ class ConsolidationHook:
     settings: Settings | None = None  # None: the environment's, and those of the repository's file
     event: Event = "timer"  # Who asks
     scope: Scope | None = None  # None: everything
-    clock: Callable[[], datetime] = _here  # In the zone that hook_schedule means
+    clock: Callable[[], datetime] = _local_now  # In the zone that hook_schedule means
 
     def due(self) -> Due:
         "Whether a run is due, and why or why not."
@@ -135,7 +135,8 @@ def spawn(
     # below normal, own group, no console
     apart: dict[str, Any] = {"start_new_session": True} if os.name != "nt" else {"creationflags": 0x4208}
     with _log(repo) as log:
-        log.write(f"\n{now or _here():%Y-%m-%d %H:%M:%S} {event}: {plain_line(why)}\n".encode()); log.flush()
+        log.write(f"\n{now or _local_now():%Y-%m-%d %H:%M:%S} {event}: {plain_line(why)}\n".encode())
+        log.flush()
         p = subprocess.Popen(command, cwd=top, env=environment(), stdin=subprocess.DEVNULL, stdout=log,
                              stderr=log, **apart)
     p.returncode = 0  # nobody waits for it

@@ -8,7 +8,7 @@ import json, re
 from ..core.visible import inert, visible
 from ..llm.redact import masked, without_secrets
 from .fast_start import (
-    FORMAT, Laid, Line, Note, SECTIONS, TAG, Told, UNDER, UNTIL, bag, load, section, words)
+    FORMAT, PreparedSession, Line, Note, SECTIONS, TAG, SummaryEntry, UNDER, UNTIL, bag, load, section, words)
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -35,7 +35,7 @@ from ..supersession.blockers import closed
 from ..supersession.claims import claims
 
 # %% auto #0
-__all__ = ['paragraph', 'outdated', 'lay_out', 'seen', 'candidates']
+__all__ = ['paragraph', 'outdated', 'prepared_session', 'seen', 'candidates']
 
 # %% ../../nbs/15_session/02_prepared.ipynb #4c9f1824
 _MARK = rf"<(/?){TAG}(?=[\s/>]|\Z)[^<>]*(?:>|(?=<)|\Z)"
@@ -123,13 +123,13 @@ def outdated(
 _REMARK = r"\s*\([^()]*\)"
 
 
-def _holds(text: str, gone: Sequence[str]) -> bool:
+def _is_current(text: str, gone: Sequence[str]) -> bool:
     "Is nothing outdated in it? Compared without the dates that a summary puts into what it quotes."
     said = f" {words(re.sub(_REMARK, '', text))} "
     return not any(f" {words(re.sub(_REMARK, '', g))} " in said for g in gone)
 
 # %% ../../nbs/15_session/02_prepared.ipynb #6ac10b6c
-def _now(x: MemorySummary) -> list[tuple[str, str]]:
+def _replacements(x: MemorySummary) -> list[tuple[str, str]]:
     "What was superseded and what holds in its place, the latest first: a chain leads to its end."
     by = {words(f.original_fact): f.superseded_by for f in x.superseded_facts}
     def end(f: SupersededFact) -> str:
@@ -146,13 +146,14 @@ def _rows(x: MemorySummary, gone: Sequence[str]) -> Iterator[tuple[str, str]]:
     start, end = x.temporal_range
     yield "heading", f"### {one_line(x.namespace.title(), 40)} ({start:%Y-%m-%d} - {end:%Y-%m-%d})"
     yield "text", paragraph(x.summary)
-    for fact in (f for f in x.key_facts if _holds(f, gone)): yield "fact", f"- {one_line(fact)}"
+    for fact in (f for f in x.key_facts if _is_current(f, gone)): yield "fact", f"- {one_line(fact)}"
     for d in x.decisions:
-        if not _holds(d.decision, gone): continue
+        if not _is_current(d.decision, gone): continue
         yield "decision", f"- {one_line(d.decision)}"
-        if d.rationale and _holds(d.rationale, gone):
+        if d.rationale and _is_current(d.rationale, gone):
             yield "rationale", f"  - Rationale: {one_line(d.rationale)}"
-    for old, new in _now(x): yield "superseded", f"- ~~{one_line(old.replace('~~', ''))}~~ → {one_line(new)}"
+    for old, new in _replacements(x):
+        yield "superseded", f"- ~~{one_line(old.replace('~~', ''))}~~ → {one_line(new)}"
 
 # %% ../../nbs/15_session/02_prepared.ipynb #f18ce9bb
 def _line(kind: str, text: str, count: Callable[[str], int]) -> Line:
@@ -160,9 +161,10 @@ def _line(kind: str, text: str, count: Callable[[str], int]) -> Line:
     return Line(kind, text, count(f"{text}\n\n"), "\n".join(map(words, said)))
 
 # %% ../../nbs/15_session/02_prepared.ipynb #3765e0d5
-def _told(x: MemorySummary, lines: Sequence[Line], at: Mapping[str, int]) -> Told:
+def _entry_for(x: MemorySummary, lines: Sequence[Line], at: Mapping[str, int]) -> SummaryEntry:
     made, known = as_utc(x.created_at), all(m in at for m in x.source_memory_ids)
-    return Told(x.id, x.namespace, as_utc(x.temporal_range[1]).timestamp(), f"{made:%Y-%m-%dT%H:%M:%SZ}",
+    return SummaryEntry(x.id, x.namespace, as_utc(x.temporal_range[1]).timestamp(),
+                        f"{made:%Y-%m-%dT%H:%M:%SZ}",
                 x.activation_count, x.confidence.overall, x.by != "offline",
                 [at[m] for m in x.source_memory_ids] if known else [], lines)
 
@@ -175,23 +177,23 @@ def index_of(bags: Iterable[frozenset[str]]) -> dict[str, list[int]]:
     return dict(sorted(where.items()))
 
 # %% ../../nbs/15_session/02_prepared.ipynb #b614d077
-def lay_out(
+def prepared_session(
     summaries: Iterable[MemorySummary],
     replaced: frozenset[str] = frozenset(),  # Memories that are superseded as a whole
     count: Callable[[str], int] = estimate_tokens,  # Of tokens
     most: int = 300,
     notes: Sequence[Note] = (),  # What may be outdated among them no quotation tells unmarked
-) -> Laid:
+) -> PreparedSession:
     "Everything that a session may be told."
     doubtful = replaced | {x.id for x in notes if x.under >= 0}
     live = [(x, outdated(x, doubtful if x.by == "offline" else replaced)) for x in summaries
             if x.tier.rank <= MemoryTier.WARM.rank and not {*x.source_memory_ids} <= replaced]
-    there = [(x, gone) for x, gone in live if not gone or x.by == "offline" and _holds(x.summary, gone)]
+    there = [(x, gone) for x, gone in live if not gone or x.by == "offline" and _is_current(x.summary, gone)]
     newest = sorted(there, key=lambda p: (p[0].temporal_range[1], p[0].id))[-most:]
     at = {x.id: i for i, x in enumerate(notes)}
-    items = [_told(x, [_line(*row, count) for row in _rows(x, gone)], at) for x, gone in newest]
+    items = [_entry_for(x, [_line(*row, count) for row in _rows(x, gone)], at) for x, gone in newest]
     texts = ["\n".join(y.text for y in x.lines if y.kind != "heading") for x in items]
-    return Laid(items, index_of(map(bag, [*texts, *(x.text for x in notes)])), notes=notes)
+    return PreparedSession(items, index_of(map(bag, [*texts, *(x.text for x in notes)])), notes=notes)
 
 # %% ../../nbs/15_session/02_prepared.ipynb #d53e8247
 def seen(
@@ -302,7 +304,7 @@ def candidates(
     return [*first_of_each(best, lambda row: section(row[0].namespace), _MOST.__getitem__)]
 
 # %% ../../nbs/15_session/02_prepared.ipynb #34a361e8
-def lay_notes(
+def prepared_notes(
     found: Sequence[tuple[Memory, float]],  # From `candidates`
     state: State,
     count: Callable[[str], int] = estimate_tokens,
@@ -333,15 +335,15 @@ def prepare(
     state: State | None = None,  # As folded from the refs; none: all three are read
     memories: Iterable[Memory] = (),
     known: Mapping[str, str] = {},  # The refs that both were read from
-) -> Laid:
+) -> PreparedSession:
     "Bring the file to the state of the refs; where nothing can be written, only the value is new."
     if state is None:
         scan, events = read_memories(repo), read_events(repo)
         state, known = fold(events), {**scan.tips, **events.tips}
         memories = with_state(scan.memories, state)
     name, count = token_counter()
-    notes = lay_notes(candidates(memories, state), state, count)
-    laid = lay_out(state.summaries.values(), replaced_in(state), count, notes=notes)
+    notes = prepared_notes(candidates(memories, state), state, count)
+    laid = prepared_session(state.summaries.values(), replaced_in(state), count, notes=notes)
     laid = laid._replace(counter=name, questions=len(open_questions(state)))
     said = {"format": [FORMAT, __version__], "seen": seen(known), "laid": laid}
     text = json.dumps(said, ensure_ascii=False, separators=(",", ":"))

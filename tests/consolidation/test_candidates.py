@@ -21,7 +21,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.store.state import State
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.consolidation.scan import Scanned, living_memories
-from git_notes_consolidation.consolidation.relate import _named, _titled, candidates
+from git_notes_consolidation.consolidation.relate import _pairs_by_name, _pairs_by_title, candidates
 
 
 @pytest.fixture
@@ -83,7 +83,7 @@ def test_the_candidates_of_a_memory_depend_on_what_is_older(embedder, k):
 @pytest.mark.slow
 def test_whatever_the_judge_can_read_as_a_name_is_a_candidate():
     ms = living_memories([*documents(fixture("dev")), *sample_memories()])
-    by_name = {*_named(ms), *_titled(ms)}
+    by_name = {*_pairs_by_name(ms), *_pairs_by_title(ms)}
     read = {(a, b) for a, m in enumerate(ms) for b in range(a) if explicit(ms[b], m)}
     assert len(read) > 40 and read <= by_name
 

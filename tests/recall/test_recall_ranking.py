@@ -97,7 +97,7 @@ def test_a_list_holds_all_that_may_be_shown(world, w):
 def test_a_memory_is_shown_once(world, w, query):
     c, scores, cosine = orders(world, query)
     found = finding.ranked(c, scores, cosine, w)
-    results = finding.in_full(world[0], c, found, SETTINGS.config.retention, SAMPLE_NOW)
+    results = finding.full_results(world[0], c, found, SETTINGS.config.retention, SAMPLE_NOW)
     assert len({r.id for r in results}) == len(results) == len(found.units)
     units = [world[3].get(r.id, r.id) for r in results]
     assert len(set(units)) == len(units)

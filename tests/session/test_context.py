@@ -11,7 +11,7 @@ from git_notes_consolidation.core.settings import ConfigError
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.session.fast_start import SessionContext
 from git_notes_consolidation.session.context import (
-    ContextBuildConfig, assemble, complexity, format_context, title, told_summary)
+    ContextBuildConfig, assemble, complexity, format_context, title, _summary_fields)
 from git_notes_consolidation.session.prepared import living
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import (
@@ -309,7 +309,7 @@ def test_hostile_memories(tmp_path, monkeypatch):
 
 def test_a_hostile_name_is_never_part_of_a_command():
     told_ = [summary(i, ["mem_a"], "They say it. " * 900) for i in ("; rm -rf ~", "--output=x", "sum_$(id)aaaaaaaa", "sum_" + "a2" * 13)]
-    tails = {s["id"]: s["summary"].splitlines()[-1] for s in (told_summary(x, (), 60) for x in told_)}
+    tails = {s["id"]: s["summary"].splitlines()[-1] for s in (_summary_fields(x, (), 60) for x in told_)}
     assert len(tails) == 4 and [t for i, t in tails.items() if "gnc" in t] == [tails["sum_a2a2a2a2"]]
     assert "gnc explain sum_a2a2a2a2 --json" in tails["sum_a2a2a2a2"]
 

@@ -308,7 +308,7 @@ def tune(
                                   "that is there."),
 ) -> None:
     "Fit how memories fade to what this repository came back to."
-    from git_notes_consolidation.consolidation.scan import uncounted, view
+    from git_notes_consolidation.consolidation.scan import waiting_accesses, view
     from git_notes_consolidation.core.saving import Draft
     from git_notes_consolidation.evaluation import decay
     from git_notes_consolidation.retention.forecast import snapshots
@@ -319,7 +319,7 @@ def tune(
         raise Usage("--write: a bare repository has no settings file; without --write the settings are shown")
     v = view(repo)
     with closing(store_cache.open_index(repo)) as conn:
-        reads = decay.memory_touches(v.scan.memories, v.events, uncounted(repo, conn, v.events))
+        reads = decay.memory_touches(v.scan.memories, v.events, waiting_accesses(repo, conn, v.events))
     t = decay.tuned(snapshots([reads]), snapshots([decay.file_touches(repo, now=call.clock())]))
     settled = all(getattr(config, name) == value for name, value in t.settings.items())
     draft = Draft(repo.worktree or "", t.settings) if write and not settled else None
@@ -354,12 +354,12 @@ def repository_series(s: Any, now: datetime) -> list[Series]:
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #2f910edf
 def _cached(repo: Repo) -> tuple[dict[str, Any], Any, int]:
     "The last run, its seconds, and the accesses that no run has counted yet."
-    from git_notes_consolidation.consolidation.scan import uncounted
+    from git_notes_consolidation.consolidation.scan import waiting_accesses
     if not store_cache.index_path(repo).exists(): return {}, None, 0
     with closing(store_cache.open_index(repo, check=False)) as conn:
         last = store_cache.recalled(conn, "last_run")
         return (last if isinstance(last, dict) else {}, store_cache.recalled(conn, "last_seconds"),
-                sum(map(len, uncounted(repo, conn, read_events(repo)).values())))
+                sum(map(len, waiting_accesses(repo, conn, read_events(repo)).values())))
 
 
 @research.command(epilog=examples(
