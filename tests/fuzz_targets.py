@@ -200,8 +200,8 @@ def hook_start(data):
 
 def _laid(seen="x"):
     lines = [["heading", "Serving", 3, "serving"], ["text", "FastAPI serves.", 4, "fastapi serves"]]
-    item = packing.Told("sum_a", "decisions", 1.0, SAMPLE_NOW.isoformat(), 0, 0.9, lines=lines)
-    return json.dumps({"format": [packing.FORMAT, starting.__version__], "seen": seen, "laid": packing.Laid([item], {"serve": [0]})})
+    item = packing.SummaryEntry("sum_a", "decisions", 1.0, SAMPLE_NOW.isoformat(), 0, 0.9, lines=lines)
+    return json.dumps({"format": [packing.FORMAT, starting.__version__], "seen": seen, "laid": packing.PreparedSession([item], {"serve": [0]})})
 
 
 @target(_laid(), words=("[", "]", "null", "1e999", "-1", "9" * 400, '"', "\n", "\\ud800", "{}", "true"))
@@ -212,7 +212,7 @@ def session_file(data):
     (home / "gnc" / "session.jsonl").write_bytes(data)
     (home / "gnc" / "told.json").write_bytes(data.partition(b"\n")[0])
     laid = starting.load(str(home), "x")
-    assert laid is None or isinstance(laid, packing.Laid)
+    assert laid is None or isinstance(laid, packing.PreparedSession)
     assert isinstance(starting.given(str(home), {"s": "v"})["s"], str) and starting.given(str(home), {"s": "v"}) == {"s": "v"}
 
 

@@ -16,7 +16,6 @@ from git_notes_consolidation.apps.cli import program as cli
 from git_notes_consolidation.store import locks as notes
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import status as consolidation_status
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.text.sentences import split_sentences
 from git_notes_consolidation.core.memory import SAMPLE_NOW
@@ -78,20 +77,6 @@ def test_the_run_reads_all_of_it(consolidated):
 def test_the_plugins_notes_are_what_they_were(consolidated, corpus_template):
     assert refs(consolidated[0], MEM) == refs(corpus_template, MEM) != {}
     assert set(refs(consolidated[0], NOTES)) - set(refs(corpus_template)) == set(REFS.values())
-
-
-@long
-def test_undo_takes_everything_back_and_forth(again, consolidated):
-    held, before = state_of(again), refs(again, MEM)
-    undo, *taken = consolidation_status.undo(serve(again), consolidated[1]["run_id"], NOW)
-    nothing = state_of(again)
-    assert taken == [consolidated[1]["run_id"]] and (nothing.tiers, nothing.edges, nothing.summaries) == ({}, {}, {})
-    status = consolidation_status.status(serve(again), NOW)
-    assert (status["distinct"], status["tiers"]["hot"], status["summaries"], status["edges"]) == (4271, 4271, 0, {})
-    consolidation_status.undo(serve(again), undo, NOW)
-    back = state_of(again)
-    assert (back.tiers, back.edges, back.summaries, back.reviews, back.rejected) == (held.tiers, held.edges, held.summaries, held.reviews, held.rejected)
-    assert not run(again).changed and refs(again, MEM) == before
 
 
 # Nothing is said twice

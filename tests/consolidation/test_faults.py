@@ -517,12 +517,3 @@ def test_memories_of_any_time(tmp_path):
         for words in ("status", "recall swan", "consolidate", "context", "inject", "tiers"):
             assert [*ended_well(called(home, words.split(), now), (0,))] == [], (words, now)
     assert [*clean(home)] == []
-
-
-@pytest.mark.parametrize("text", [*STAMPS, "2026-01-31T12:00:00+02:00; rm -rf /", "\x00", "1e309", "nan", "tomorrow"], ids=lambda t: ascii(t)[:40])
-def test_a_time_on_the_command_line(template, tmp_path_factory, text):
-    home = template / "home"
-    before = refs(home)
-    try: done = gnc("--now", text, "consolidate", "--dry-run", repo=home, now=None)
-    except Exception as e: done = Said(1, "", f"Traceback {e!r}")
-    assert [*ended_well(done, (0, 2))] == [] and refs(home) == before

@@ -31,7 +31,6 @@ from hypothesis import given, settings as hypothesis_settings
 from hypothesis import strategies as st
 
 
-
 @pytest.fixture(autouse=True, scope="module")
 def never_due():
     "Runs here are months apart, so that tiers change between them."
@@ -123,16 +122,6 @@ def both(home, tmp_path, old, steps, then=lambda home, first: None, ask=lambda h
         assert records(home) == records(twin), k
         assert tables(home) == tables(twin), k
     return first, taken
-
-
-@pytest.mark.slow
-def test_a_year_in_five_parts(home, tmp_path):
-    memories = sorted(sample_memories(), key=lambda m: (m.timestamp, m.id))
-    old, new = later(memories, 0.8)
-    parts = [new[k * len(new) // 4:(k + 1) * len(new) // 4] for k in range(4)]
-    _, taken = both(home, tmp_path, old, parts)
-    assert None not in taken and tables(home) == rebuilt(home, SAMPLE_NOW)
-    assert sum(t.supersessions_detected for t in taken) and sum(t.duplicates_found for t in taken) and sum(t.summaries_retired for t in taken)
 
 
 @pytest.mark.slow

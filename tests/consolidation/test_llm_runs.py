@@ -1,12 +1,10 @@
 """Whole runs that ask a language model over real HTTP: whatever it answers, nothing is superseded on a bad reply, and the run ends."""
 import json
-import shutil
 from collections import Counter
 
 import pytest
 from git_notes_consolidation.consolidation.scan import collapse
 from git_notes_consolidation.store import audit
-from git_notes_consolidation.apps.cli import program as cli
 from git_notes_consolidation.apps.cli.consolidate import llm_rows
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.consolidation import scan as consolidation_scan
@@ -110,13 +108,6 @@ def test_what_a_model_found_stays_without_it(two, monkeypatch):
     assert {e.id for e in edges_of(two)} == before and not r.edges_removed
 
 
-def test_what_it_takes_back_goes(two, monkeypatch):
-    with FaultyServer(brain=sensible(swap)) as server: service.run(serve(two, server, monkeypatch), SAMPLE_NOW)
-    shutil.rmtree(open_repo(two).cache_dir)
-    with FaultyServer(brain=sensible()) as server: r = service.run(serve(two, server, monkeypatch), SAMPLE_NOW, full=True)
-    assert not hiding(two) and r.edges_removed == 1
-
-
 def test_an_undone_edge_is_asked_about_and_not_made_again(two, monkeypatch):
     with FaultyServer(brain=sensible(swap)) as server:
         s = serve(two, server, monkeypatch)
@@ -174,16 +165,6 @@ def test_nobody_is_asked_unless_told_to(two, monkeypatch):
 # The command line, and the fixture
 
 
-def test_the_command_line_asks_and_reports(two, monkeypatch, capsys):
-    with FaultyServer(brain=sensible(swap)) as server:
-        monkeypatch.setenv("MEMORY_CONSOLIDATION_LLM_BASE_URL", server.url)
-        assert cli.main(["--repo", str(two), "--now", "2026-11-01", "consolidate", "--llm", "lmstudio", "--local-only", "--yes"]) == 0
-    out = capsys.readouterr().out
-    assert "model asked" in out and "calls" in out and "superseded" in out
-    assert cli.main(["--repo", str(two), "-v", "status"]) == 0 and "model asked" in capsys.readouterr().out
-    assert cli.main(["--repo", str(two), "consolidate", "--llm", "nobody"]) == 2 and "llm_provider" in capsys.readouterr().err
-
-
 def test_local_only_asks_nobody_else(two, monkeypatch):
     monkeypatch.setenv("OPENAI_API_KEY", "sk-not-a-key")
     r = service.run(consolidation_stores.open_service(two, load_settings({"llm_provider": "openai", "llm_local_only": True})), SAMPLE_NOW)
@@ -235,32 +216,6 @@ def test_a_summary_is_read_again_and_of_who_supports_anything_nothing_is_taken(t
     x, = consolidation_scan.view(open_repo(home)).state.summaries.values()
     count = dict(llm_rows(r.llm))
     assert x.by == by and count["summaries taken"] == f"{taken} of 1" and count["second readings taken"] == ("1 of 1" if taken else "2 of 2")
-
-
-def test_undo_of_a_models_run_gives_the_quoted_summary_back_and_it_is_not_written_again(tmp_path, mock_consolidation_llm):
-    home, off = new_repo(tmp_path / "valves", POLLED), {"consolidation_threshold": 0.05, "llm_provider": "off"}
-    asking = {"consolidation_threshold": 0.05}
-    service.run(consolidation_stores.open_service(home, load_settings(off)), SAMPLE_NOW)
-    mock_consolidation_llm.summary = told
-    did = service.run(consolidation_stores.open_service(home, load_settings(asking)), SAMPLE_NOW)
-    consolidation_status.undo(consolidation_stores.open_service(home, load_settings(off)), did.run_id, SAMPLE_NOW)
-    first, = consolidation_scan.view(open_repo(home)).state.summaries.values()
-    again = service.run(consolidation_stores.open_service(home, load_settings(asking)), SAMPLE_NOW)
-    after, = consolidation_scan.view(open_repo(home)).state.summaries.values()
-    assert (first.by, after.by, after.id) == ("offline", "offline", first.id) and not again.summaries_created and not audit.audit(home).findings
-
-
-def test_what_a_model_linked_stays_where_it_is_only_asked_to_judge(tmp_path, mock_consolidation_llm):
-    home, settings = new_repo(tmp_path / "valves", POLLED), load_settings({"consolidation_threshold": 0.05})
-    def needs(texts):
-        a, b = list(texts)[:2]
-        return [dict(source=b, type="depends_on", target=a, hint=None, confidence="high", quote=texts[b].split("\n")[0])]
-    mock_consolidation_llm.edges = needs
-    def there(): return {e.id for e in edges_of(home) if e.edge_type.value == "depends_on"}
-    service.run(consolidation_stores.open_service(home, settings), SAMPLE_NOW)
-    before = there()
-    service.run(consolidation_stores.open_service(home, settings), SAMPLE_NOW, scope=consolidation_scan.Scope(strategies=frozenset({"supersede"})), full=True)
-    assert len(before) == 1 and there() == before
 
 
 def test_a_model_is_asked_before_a_decision_is_hidden_that_nobody_names(tmp_path, mock_consolidation_llm):

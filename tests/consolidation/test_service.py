@@ -38,7 +38,6 @@ def done(story_after, tmp_path): return shutil.copytree(story_after, tmp_path / 
 
 def memory(home, start): return next(m for m in read_memories(open_repo(home)).memories if m.summary.startswith(start))
 def edges(home, kind=EdgeType.SUPERSEDES): return {(e.source_id, e.target_id) for e in state_of(home).edges.values() if e.edge_type == kind}
-def ours(home): return refs(home, "refs/notes/mem-")
 def said(home):
     "By summaries: who replaces whom."
     text = {m.id: m.summary for m in read_memories(open_repo(home)).memories}
@@ -152,16 +151,6 @@ def test_what_repeats_a_repeat_waits_with_it_once_it_was_undone(tmp_path):
 
 
 @pytest.mark.slow
-def test_a_question_that_is_answered_by_bringing_the_run_back_is_closed(done):
-    (first,), was = state_of(done).runs, holds(state_of(done))
-    taken, *_ = undo(serve(done), first)
-    run(done)
-    undo(serve(done), taken)
-    run(done)
-    assert holds(state_of(done))[1:] == was[1:]
-
-
-@pytest.mark.slow
 def test_what_builds_on_a_run_is_named_and_goes_with_it_when_confirmed(home):
     first = run(home, scope=Scope(strategies=frozenset({"supersede", "dedupe"}))).run_id
     second = run(home, scope=Scope(strategies=frozenset({"summarize"}))).run_id
@@ -203,13 +192,6 @@ def test_a_plan_of_larger_limits_is_refused_and_nothing_is_written(tmp_path):
     with pytest.raises(Guard, match="would supersede 12 current memories, and may 5 "): apply_file(serve(home), plan)
     assert refs(home) == before
     assert apply_file(serve(home, max_change=0.5), plan).supersessions_detected == 12
-
-
-@pytest.mark.slow
-def test_a_share_of_many_is_more_than_the_floor(tmp_path):
-    others = [mem(f"Note {i} of the day", f"It is {i * 7919}.", days_ago=i, namespace="progress") for i in range(60)]
-    assert run(new_repo(tmp_path / "a", overturned(7, others))).supersessions_detected == 7  # of 74
-    assert run(new_repo(tmp_path / "b", overturned(8, others))).supersessions_detected == 7  # of 76
 
 
 # The toggles
@@ -374,23 +356,16 @@ WRECKS = ["deleted", "empty", "no database", "cut off", DAMAGED, "a directory", 
 
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("kind", WRECKS)
-def test_a_cache_that_is_gone_or_broken_changes_nothing(done, kind):
-    before, shown = refs(done), known(done)
-    wreck(kind, done / ".memory")
-    assert known(done) == shown and not run(done).changed and refs(done) == before
-    add_memories(done, [mem("ADR-099: We build on trains", "Supersedes ADR-010.", days_ago=0.5)])
-    assert run(done).supersessions_detected == 1 and ("ADR-099: We build on trains", "ADR-010: We build on FastAPI") in said(done)
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("kind", ["empty", "no database", "cut off", DAMAGED, "of another version"])
 def test_a_cache_that_is_broken_is_made_anew(done, kind):
+    "And nobody sees a difference."
     def rows():
         with closing(index.open_index(open_repo(done))) as conn: return conn.execute("SELECT * FROM mem_edges ORDER BY id").fetchall()
-    was = rows()
+    before, shown, was = refs(done), known(done), rows()
     wreck(kind, done / ".memory")
-    run(done)
-    assert rows() == was != []
+    assert known(done) == shown and not run(done).changed and refs(done) == before
+    assert kind == "a file in its place" or rows() == was != []
+    add_memories(done, [mem("ADR-099: We build on trains", "Supersedes ADR-010.", days_ago=0.5)])
+    assert run(done).supersessions_detected == 1 and ("ADR-099: We build on trains", "ADR-010: We build on FastAPI") in said(done)
 
 
 @pytest.mark.slow

@@ -4,7 +4,7 @@ import sys
 
 import pytest
 from git_notes_consolidation.consolidation import scan as consolidation_scan
-from git_notes_consolidation.recall.evidence import untold
+from git_notes_consolidation.recall.evidence import unsupported
 from git_notes_consolidation.recall.search import MemoryResult
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.summaries.verification import verify
@@ -28,7 +28,7 @@ def check(w):
     assert heard["asked"] > 0 and heard["taken"] + sum(heard["refused"].values()) == heard["asked"]
     a = w.answer.json
     mine = [MemoryResult(m) for m in there.values()]
-    assert a["answer"] and (a["by"] == "offline" or not untold(a["answer"], mine, SAMPLE_NOW)), a
+    assert a["answer"] and (a["by"] == "offline" or not unsupported(a["answer"], mine, SAMPLE_NOW)), a
     fact = w.fact.json
     assert not fact["superseded_ids"] or fact["span"]
     offline, tried = w.bench.json["trials"]

@@ -1,5 +1,4 @@
 """Recall against plain reference implementations, on real git and SQLite, in several processes and clones."""
-import json
 import os
 import shutil
 import sqlite3
@@ -11,16 +10,10 @@ import numpy as np
 import pytest
 from calls import RECALL as SETTINGS
 from calls import ask, ids, new_repo, run, shown, state_of
-from helpers import add_memories, git, story
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from helpers import add_memories, story
 
-from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.recall import service as recall
 from git_notes_consolidation.consolidation import scan as service
-from git_notes_consolidation.consolidation import service as consolidation_service
-from git_notes_consolidation.consolidation import stores as consolidation_stores
-from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.similarity.embedder import EmbeddingError
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.recall.search import RetrievalMode
@@ -36,14 +29,6 @@ def home(story_after, tmp_path): return shutil.copytree(story_after, tmp_path / 
 
 
 # Queries
-
-
-@pytest.mark.slow
-@given(st.text(max_size=60) | st.text(alphabet='"*():^-+{}NEARANDOR \0é日🚀\ud800', max_size=30))
-@settings(max_examples=150)
-def test_no_query_fails(story_after, query):
-    s = ask(story_after)
-    for kw in ({}, {"mode": "exhaustive", "namespace": "decisions"}): assert isinstance(s.search(query, count=False, **kw), list)
 
 
 @pytest.mark.parametrize("query", ["x" * 100_000, "retry " * 20_000, "\0" * 1000, " ".join(map(str, range(30_000))), '"' * 5000, "(" * 5000, "🚀" * 30_000])
@@ -97,17 +82,6 @@ def test_summaries_stand_for_their_sources(tmp_path):
     assert told and not {i for r in told for i in r.stands_for} & {r.id for r in one if not r.superseded_by}
     assert {i for r in told for i in r.stands_for} & {*ids(both)}
     assert not [r for r in s.search(query, limit=99, include_summaries=False, count=False) if r.kind == "summary"]
-
-
-def test_least_similarity(sample):
-    "On the scale of a sentence embedding, where .5 is related: the lexical embedder's cosines lie lower."
-    s = ask(sample[0])
-    everything = ids(s.search("worker memory grows", limit=99, count=False))
-    for least in (0.1, 0.5): assert ids(s.search("worker memory grows", limit=99, min_similarity=least, count=False)) == everything
-    for least in (0.55, 0.6, 0.7):
-        found = s.search("worker memory grows", limit=99, min_similarity=least, count=False)
-        assert all(r.similarity >= s.embedder.floor + (1 - s.embedder.floor) * (2 * least - 1) for r in found) and len(found) < len(everything)
-    assert s.search("worker memory grows", min_similarity=1.01, count=False) == []
 
 
 @pytest.mark.slow
@@ -198,19 +172,3 @@ def test_an_embedder_that_is_no_good(home, embedder):
 
 
 # For programs
-
-
-def test_what_a_run_has_embedded_is_not_embedded_again(tmp_path):
-    git(tmp_path, "init", "-q", "-b", "main", "here")
-    for k in ("name", "email"): git(tmp_path / "here", "config", f"user.{k}", "a@example.org")
-    said = [mem("Cats purr", f"Loudly.{end}", days_ago=d) for d, end in ((9, ""), (5, "\n"), (2, ""))]
-    add_memories(tmp_path / "here", [*said, mem("Tea is at four", "Every day.", days_ago=4)])
-    s = consolidation_stores.open_service(tmp_path / "here", load_settings({}, env={}), clock=lambda: SAMPLE_NOW)
-    consolidation_service.run(s)
-    def kept():
-        with closing(index.open_index(s.repo)) as conn: return sum(len(json.loads(ids)) for ids, in conn.execute("SELECT ids FROM vectors"))
-    before, made = kept(), []
-    def first(embedder): return ask(tmp_path / "here", embedder=embedder, progress=made.append).search("purring cats")[0].summary
-    assert first(s.embedder) == "Cats purr" and (made, kept(), before) == ([], 2, 2)
-    for _ in range(2): assert first(recall.recall_embedder(s.settings.config, env={"HF_HOME": "nowhere"})) == "Cats purr"
-    assert (made, kept()) == ([2], 4)  # By the table that questions are asked with, each text once

@@ -3,11 +3,10 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from calls import ask, gnc, ids, new_repo, state_of
+from calls import ask, gnc, new_repo, state_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from git_notes_consolidation.recall import reason as reasoning
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store.events import Append, edge_append, set_append
@@ -85,20 +84,6 @@ def test_what_was_forgotten_is_forgotten_of_the_past_too(late):
     done = Append("runs", FIVE.commit_sha, {"kind": "run", "id": "run_f"})
     append(open_repo(late), lambda e: [set_append(FIVE, "status", "tombstone", "run_f"), done], SAMPLE_NOW)
     assert current(late, as_of="2026-04-01") == current(late, as_of="2026-04-01", known_at="2026-10-01") == set()
-
-
-def test_what_replaced_what_at_a_time(late):
-    s = ask(late)
-    assert [m.id for m in s.replaced([EIGHT.id])[EIGHT.id]] == [THREE.id, FIVE.id], "in the order in which they were true"
-    assert [m.id for m in s.replaced([EIGHT.id], known_at=on("2026-06-01"))[EIGHT.id]] == [THREE.id]
-    assert s.replaced([EIGHT.id, FIVE.id], as_of=on("2026-04-01")).keys() == {FIVE.id}
-    answer = reasoning.reasoned(s).answer("What was the limit before?", known_at=on("2026-06-01"), mode="exhaustive", count=False)
-    assert "The limit is 3" in answer.answer and "The limit is 5" not in str(answer)
-    before = reasoning.reasoned(s).answer("What was the limit before?", mode="exhaustive", count=False).answer
-    assert "The limit is 5" in before
-    for known_at, there in ((on("2026-06-01"), False), (None, True)):
-        said = reasoning.reasoned(s).answer("Was the limit 5?", known_at=known_at, mode="exhaustive", count=False)
-        assert (FIVE.id in ids(said.source_memories)) == there
 
 
 @pytest.mark.slow

@@ -6,15 +6,12 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from calls import gnc_process
-from git_notes_consolidation.core.settings import RetentionConfig
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.evaluation.decay import evaluate_retention, file_touches, memory_touches, tuned
-from git_notes_consolidation.retention.forecast import BadTable, MODELS, answered, base_level_of_three, by_time, left_out, read_touches, snapshots, touches_of
-from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.core.models import MemoryMetadata
+from git_notes_consolidation.retention.forecast import BadTable, MODELS, left_out, read_touches, snapshots, touches_of
+from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.store.events import Events
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.retention.score import compute_retention_score
 from helpers import ROOT, git
 from histories import Step, write_history
 from hypothesis import given, strategies as st
@@ -90,23 +87,6 @@ def test_a_bad_table_is_refused_with_its_line(text, tmp_path):
 # Models
 
 
-def test_act_r_of_three_numbers_is_the_score_of_a_memory(few):
-    "What the experiment ranks by is what `decay: act-r` ranks by."
-    some = few.where(np.arange(len(few)) % 97 == 0)
-    config = RetentionConfig(decay="act-r", importance_weight=0.0, recency_weight=0.6, activation_weight=0.4)
-    def score(first, last, count):
-        m = mem("x", days_ago=first, now=SAMPLE_NOW)
-        read = MemoryMetadata(m.id, activation_count=int(count), last_accessed=SAMPLE_NOW - timedelta(days=last))
-        return compute_retention_score(m, read, config, SAMPLE_NOW).overall
-    ours, theirs = [score(*r) for r in zip(some.first.tolist(), some.last.tolist(), some.count.tolist())], base_level_of_three(some, config.decay_exponent)
-    assert np.argsort(ours, kind="stable").tolist() == np.argsort(np.round(1 / (1 + np.exp(-(theirs + 0.75 * np.log(30)))), 9), kind="stable").tolist()
-
-
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
-def test_no_model_sees_the_answer(model, few):
-    assert np.array_equal(model.score(few, model.tried[0]), model.score(replace(few, needed=~few.needed), model.tried[0]))
-
-
 # Experiments
 
 
@@ -116,13 +96,6 @@ def test_a_left_out_project_teaches_nothing_about_itself(few):
     mine = few.repo == 0
     other = replace(few, needed=np.where(mine, ~few.needed, few.needed))
     for m in (MODELS[1], MODELS[-1]): assert np.allclose(left_out(m, few)[mine], left_out(m, other)[mine])
-
-
-@pytest.mark.slow
-def test_the_past_is_fitted_to_without_the_future(few):
-    after = few.part > 0.6
-    other = replace(few, needed=np.where(answered(few), few.needed, ~few.needed))
-    assert np.allclose(by_time(MODELS[-1], few)[after], by_time(MODELS[-1], other)[after])
 
 
 # One's own repository
@@ -178,18 +151,6 @@ def test_tune_recommends_writes_and_is_read_back(grown):
     assert "say so already" in run(home, "--now", "2032-01-01", "tune", "--write").out and (home / "gnc.yaml").read_text() == text
     config = load_settings(env={}, file=home / "gnc.yaml").config
     assert (config.decay, config.decay_exponent, config.hot_threshold) == ("act-r", told["settings"]["decay_exponent"], 0.7)
-
-
-@pytest.mark.slow
-def test_tune_refuses_what_it_cannot_write_to(tmp_path):
-    git(tmp_path, "init", "-q")
-    mine = tmp_path / "mine.yaml"
-    mine.write_text("hot_threshold: 0.7\n")
-    done = gnc_process("--repo", str(tmp_path), "--config", str(mine), "tune", "--write")
-    assert done.code == 2 and "--config" in done.err and mine.read_text() == "hot_threshold: 0.7\n"
-    (tmp_path / "gnc.yaml").write_text("decay_exponent: 9\n")
-    done = run(tmp_path, "tune")
-    assert done.code == 2 and "decay_exponent must be between" in done.err
 
 
 def test_reads_are_preferred_to_files():

@@ -209,13 +209,6 @@ def test_if_due_in_a_scope(told, monkeypatch):
     assert (refused := gnc("consolidate", "--domain", "user", repo=told)).code == 2 and "the domain is project" in refused.err
 
 
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("args", [["--event", "timer"], ["--if-due", "--event", "manual"], ["--if-due", "--event", "noon"], ["--if-due", "--full"],
-                                  ["--if-due", "--dry-run"], ["--if-due", "--plan", "p.json"], ["--if-due", "--apply", "p.json"]])
-def test_what_does_not_go_together(told, args):
-    assert gnc("consolidate", *args, repo=told).code == 2 and last_start(open_repo(told)) is None
-
-
 def test_two_switches_turn_it_off(told, monkeypatch):
     monkeypatch.setenv("HOOK_ENABLED", "false")
     said = []

@@ -10,9 +10,9 @@ from dataclasses import replace
 from datetime import timedelta
 
 import pytest
-from calls import COMMAND, gnc, new_repo, run, state_of
+from calls import COMMAND, gnc, new_repo, run
 from helpers import git, ROOT
-from hypothesis import HealthCheck, given, settings, strategies as st
+from hypothesis import given, settings, strategies as st
 
 from git_notes_consolidation.session.prepared import one_line, prepare, with_block, without_block
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
@@ -24,7 +24,7 @@ from git_notes_consolidation.session.fast_start import TAG, SessionContext
 from git_notes_consolidation.consolidation.stores import EdgeStore, SummaryStore
 from git_notes_consolidation.session.context import (
     SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult, get_session_start_additional_context)
-from git_notes_consolidation.core.tokens import token_counter, estimate_tokens
+from git_notes_consolidation.core.tokens import token_counter
 
 PIECES = st.sampled_from([f"<{TAG}>", f"</{TAG}>", f'<{TAG} version="1">', f"<{TAG}_v2>", f"<{TAG} ver", "\n", "\n\n", "a", "<", ">", " ", "Rules."])
 BLOCK = f'<{TAG} version="9">\nbody\n</{TAG}>'
@@ -76,28 +76,14 @@ def injected(summaries, existing=None, session=None, **config):
     return SessionStartSummaryInjector(Kept(enumerate(summaries)), config=SummaryInjectionConfig(**config)).inject_summaries(existing, session)
 
 
-@pytest.fixture(params=["estimate", "o200k_base", "Claude"])
-def tokens(request):
-    "Counts as a real tokenizer does, where its vocabulary is at hand."
-    if request.param != "o200k_base" and token_counter()[0] != "estimate": pytest.skip("the block is counted by o200k_base here")
-    if request.param == "estimate": return estimate_tokens
-    if request.param == "Claude":
-        file = os.environ.get("TOKENIZER_JSON", "")
-        if not file: pytest.skip("TOKENIZER_JSON names no tokenizer.json")
-        return lambda text: len(pytest.importorskip("tokenizers").Tokenizer.from_file(file).encode(text).ids)
-    name, count = token_counter()
-    if name != request.param: pytest.skip("TIKTOKEN_CACHE_DIR holds no vocabulary of o200k_base")
-    return count
-
-
 words = st.text(min_size=1, max_size=400)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(st.lists(st.tuples(words, st.lists(words, max_size=7)), max_size=14), st.integers(0, 3000))
-def test_the_budget_is_never_exceeded(tokens, told, budget):
+def test_the_budget_is_never_exceeded(told, budget):
     r = injected([a_summary(i, text, facts) for i, (text, facts) in enumerate(told)], token_budget=budget)
-    assert tokens(r.summary_block) <= r.tokens_used <= budget and len(r.summary_block) <= 10_000
+    assert token_counter()[1](r.summary_block) <= r.tokens_used <= budget and len(r.summary_block) <= 10_000
     assert blocks(r.context_block) == ((1, 1) if r.summary_block else (0, 0))
     assert bool(r.summary_block) == bool(r.summaries_injected)
     assert (r.left_out == 0) == ("not shown" not in r.summary_block) or not r.summary_block or budget < 600  # A small frame
@@ -217,20 +203,6 @@ def test_the_hook_loads_next_to_nothing(sampled):
     assert done.stdout == "[] True\n", done.stderr
 
 
-@pytest.mark.slow
-def test_after_an_undo_and_without_the_file_the_block_is_made_anew(sampled, tmp_path):
-    home = tmp_path / "copy"
-    shutil.copytree(sampled, home)
-    before = context_of(hook(json.dumps({"cwd": str(home)}).encode()))
-    (home / ".git" / "gnc" / "session.jsonl").unlink()
-    assert context_of(hook(json.dumps({"cwd": str(home)}).encode())) == before
-    made = next(r["id"] for r in state_of(home).runs.values())
-    subprocess.run(["git", "-C", str(home), "update-ref", "refs/keep", "refs/notes/mem-runs/v1"], check=True)
-    assert gnc("undo", made, repo=home).code == 0
-    done = hook(json.dumps({"cwd": str(home)}).encode())
-    assert re.findall("(?m)^### (.*)", context_of(done)) == ["Decisions", "Blockers", "Patterns and learnings", "Lately"]  # No summary is left
-
-
 def test_from_a_worktree_and_a_bare_repository(sampled, tmp_path):
     want = context_of(hook(json.dumps({"cwd": str(sampled)}).encode()))
     git(sampled, "worktree", "add", "-q", tmp_path / "tree", "-b", "other")
@@ -275,16 +247,6 @@ def test_gnc_inject_replaces_the_block_and_keeps_every_byte(sampled):
 
 
 @pytest.mark.slow
-def test_gnc_inject_says_what_it_did(sampled):
-    r = gnc("inject", "--budget", "900", "--max", "2", "--json", repo=sampled).json
-    assert r["tokens_used"] <= 900 and r["summaries_injected"] <= 2 and r["counter"] == token_counter()[0] and r["summary_block"] in r["context_block"]
-    assert gnc("inject", "--file", "tide/worker/heartbeat.py", repo=sampled).out != gnc("inject", "--keyword", "billing", repo=sampled).out
-    assert gnc("inject", "--budget", "80", repo=sampled).err.startswith("Nothing to tell")
-    for wrong in (["--existing", "/no/such/file"], ["--budget", "-1"], ["--min-confidence", "2"]):
-        assert gnc("inject", *wrong, repo=sampled).code == 2
-
-
-@pytest.mark.slow
 def test_nothing_is_imported_from_the_project(sampled, tmp_path):
     home = tmp_path / "poisoned"
     shutil.copytree(sampled, home)
@@ -313,28 +275,9 @@ def test_a_pipe_that_stays_open_and_none_at_all(sampled):
     assert closed.returncode == 0 and b"additionalContext" in closed.stdout
 
 
-@pytest.mark.slow
-def test_a_resumed_session_is_told_what_changed_and_nothing_else(sampled):
-    event = {"cwd": str(sampled), "session_id": "once", "source": "startup"}
-    first = hook(json.dumps(event).encode())
-    again = hook(json.dumps(event | {"source": "resume"}).encode())
-    assert blocks(context_of(first)) == (1, 1) and json.loads(again.stdout) == {"continue": True} and b"told this before" in again.stderr
-    other = hook(json.dumps(event | {"source": "resume"}).encode(), env=os.environ | {"HOOK_SESSION_START_SUMMARIES_MAX": "1"})
-    assert json.loads(other.stdout) == {"continue": True}, "no run came since"
-    assert context_of(hook(json.dumps(event | {"source": "compact"}).encode())) == context_of(first)
-
-
 def test_where_nothing_can_be_written_the_block_is_made_all_the_same(sampled, tmp_path):
     home = tmp_path / "closed"
     shutil.copytree(sampled, home)
     shutil.rmtree(home / ".git" / "gnc")
     (home / ".git" / "gnc").write_text("in the way")
     assert blocks(gnc("inject", repo=home).out) == (1, 1)
-
-
-@pytest.mark.slow
-def test_what_is_not_given_of_a_session_comes_from_git(sampled):
-    path = str(sampled)
-    whole = get_session_start_additional_context(SessionContext(project_path=path))
-    assert blocks(whole) == (1, 1)
-    assert get_session_start_additional_context(SessionContext(project_path=path, keywords=["heartbeat", "lease"], branch="lease-reaper")) != whole

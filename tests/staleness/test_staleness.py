@@ -82,18 +82,6 @@ def test_only_what_the_memory_could_see_counts(git_repo):
     assert said(git_repo, told("The pool is in src/pool.py", 3, "1" * 40)) == [("src/pool.py", "deleted", "")]  # By its time
 
 
-def test_directories(git_repo):
-    at = commit(git_repo, 1, "Dirs", files={"old/sub/a.py": POOL, "old/b.py": "b = 2\n" * 9, "tmp/c.py": "c\n"})
-    move(git_repo, 2, "old/sub", "new/sub")
-    assert said(git_repo, told("All of old/sub/ is generated, old/ is not", 1, at)) == [("old/sub", "renamed", "new/sub")]
-    git(git_repo, "mv", "new/sub", "new/made")
-    commit(git_repo, 3, "Made", files={"tmp/c.py": None})
-    found = said(git_repo, told("All of `old/sub/` and `tmp/` is generated", 1, at))
-    assert sorted(found) == [("old/sub", "renamed", "new/made"), ("tmp", "deleted", "")]
-    commit(git_repo, 4, "Out", files={"new/made/a.py": None})
-    assert ("old/sub", "deleted", "") in said(git_repo, told("All of old/sub/ is generated", 1, at))
-
-
 @pytest.mark.parametrize("path", ["docs/my notes.md", "docs/über uns.md", "docs/-x.md", "-x.md", "docs/a'b.md", "docs/[x].md"])
 def test_odd_paths_are_found(git_repo, path):
     at = commit(git_repo, 1, "Odd", files={path: POOL, "docs/line\nbreak.md": "x" + POOL, ":(top)x.md": "y" + POOL})
@@ -109,29 +97,6 @@ def test_hostile_names_reach_neither_git_nor_the_terminal(git_repo):
              "commit 0000000 and fffffff1", "branch `--all`", "`__import__('os')`", "`a.b.c.d()`", "`(a|b)+c_d`", "`x" + "/y" * 3000 + "`"]
     assert compare(git_repo, *(told(t, 1, at, t) for t in texts)).stale == ()
     assert refs(git_repo) == before and not (git_repo / "owned").exists()
-
-
-def test_a_merge_that_deletes(git_repo):
-    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    git(git_repo, "checkout", "-q", "-b", "side")
-    commit(git_repo, 2, "Side", files={"side.py": "s\n"})
-    git(git_repo, "checkout", "-q", "main")
-    commit(git_repo, 3, "Main", files={"main.py": "m\n"})
-    git(git_repo, "merge", "--quiet", "--no-ff", "--no-commit", "side")
-    by = commit(git_repo, 4, "Merge side", files={"src/pool.py": None})
-    assert one(git_repo, "The pool is in src/pool.py", 1, at).by == by
-
-
-def test_nobody_is_blamed_for_what_was_before(git_repo):
-    first = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    commit(git_repo, 2, "Out", files={"src/pool.py": None})
-    git(git_repo, "branch", "side")
-    at = commit(git_repo, 3, "Back", files={"src/pool.py": POOL})
-    git(git_repo, "checkout", "-q", "side")
-    commit(git_repo, 4, "Side", files={"side.py": "s\n"})
-    git(git_repo, "merge", "-q", "-s", "ours", "--no-edit", "main", date=day(5))  # It goes without a trace
-    old, new = told("The pool is in src/pool.py", 1, first), told("The pool is in src/pool.py", 3, at)
-    assert [s.memory_id for s in compare(git_repo, old, new).stale] == [old.id]
 
 
 # Symbols
@@ -220,13 +185,6 @@ def test_a_branch_that_arrived_is_not_dead(git_repo, how, tmp_path):
     assert said(git_repo, *memories) == []
 
 
-def test_amending_kills_nothing(git_repo):
-    at = commit(git_repo, 2, "Poll", files={"pool.py": POOL})
-    (git_repo / "pool.py").write_text("other = 1\n")
-    git(git_repo, "commit", "-qa", "--amend", "-m", "Pool", date=day(9))
-    assert said(git_repo, told("There is a pool", 2, at)) == []
-
-
 # What the memory says itself
 
 
@@ -239,13 +197,6 @@ def test_a_memory_that_reports_it_is_not_stale(git_repo, text):
     commit(git_repo, 2, "Out", files={"src/pool.py": None})
     assert said(git_repo, told(text, 1, at)) == []
     assert said(git_repo, told("Housekeeping", 1, at, f"{text}.")) == []
-
-
-@pytest.mark.parametrize("text", ["src/pool.py has the pool", "Never remove src/pool.py", "The limit in src/pool.py is four", "Added src/pool.py"])
-def test_a_memory_that_does_not_report_it_is(git_repo, text):
-    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    commit(git_repo, 2, "Out", files={"src/pool.py": None})
-    assert said(git_repo, told(text, 1, at)) == [("src/pool.py", "deleted", "")]
 
 
 # Clones
