@@ -2,6 +2,6 @@
 from git_notes_consolidation import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "staleness": "compare Comparison Stale",
+    "staleness": "stale compare Comparison Stale",
     "history": "tip_of",
 })

@@ -18,7 +18,7 @@ from .mentions import Kind, Mention, mentions_of, symbol_parts
 from ..store.git import Repo, RepoError, git, read_blobs, tips
 
 # %% auto #0
-__all__ = ['Stale', 'follow', 'Comparison', 'compare']
+__all__ = ['Stale', 'follow', 'Comparison', 'compare', 'stale']
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #cf73642a
 Fate = Literal["deleted", "renamed", "reverted", "branch_gone", "unreachable"]
@@ -426,3 +426,8 @@ def compare(
                                    w.tip, len(w.commits), len(memories),
                     {kind: len({a.name.text for a in some}) for kind, some in asks.items()},
                     _remarks(w, memories, base, left))
+
+# %% ../../nbs/12_staleness/03_staleness.ipynb #796e1d19
+def stale(repo: Repo, memories: Iterable[Memory]) -> tuple[Stale, ...]:  # The latest first
+    "What the memories name that is no longer there."
+    return compare(repo, memories).stale
