@@ -363,7 +363,7 @@ def test_a_cache_that_is_broken_is_made_anew(done, kind):
     before, shown, was = refs(done), known(done), rows()
     wreck(kind, done / ".memory")
     assert known(done) == shown and not run(done).changed and refs(done) == before
-    assert kind == "a file in its place" or rows() == was != []
+    assert kind in ("a directory", "a file in its place") or rows() == was != []  # There no cache can be
     add_memories(done, [mem("ADR-099: We build on trains", "Supersedes ADR-010.", days_ago=0.5)])
     assert run(done).supersessions_detected == 1 and ("ADR-099: We build on trains", "ADR-010: We build on FastAPI") in said(done)
 
