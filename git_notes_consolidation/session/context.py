@@ -32,7 +32,7 @@ from git_notes_consolidation.session.fast_start import (
 from functools import cache
 from pathlib import Path
 from ..store.events import shared_tips
-from ..observability.metrics import count, record
+from ..observability.metrics import count as count_up, record
 from ..observability.tracing import span
 from ..consolidation.stores import Store, SummaryStore
 
@@ -386,8 +386,8 @@ class SessionStartSummaryInjector:
                 made.set(tokens_used=packed.tokens)
             whole, had = with_block(existing, packed.block)
             log.set(existing_replaced=had, summaries_count=len(packed.shown), tokens_used=packed.tokens)
-        count("session.injections")
-        count("session.replacements", int(had)); count("session.summaries_selected", len(packed.shown))
+        count_up("session.injections")
+        count_up("session.replacements", int(had)); count_up("session.summaries_selected", len(packed.shown))
         record("session.tokens_used", packed.tokens)
         return SummaryInjectionResult(len(packed.shown), packed.tokens, whole, had, packed.block,
                                       packed.shown, packed.packing.small, packed.packing.cut,
