@@ -10,7 +10,6 @@ A violation is printed, counted, and makes the command fail.
 import argparse
 import json
 import os
-import platform
 import random
 import shutil
 import sys
@@ -39,7 +38,6 @@ from git_notes_consolidation.consolidation import plan as consolidation_plan
 from git_notes_consolidation.consolidation import undo as consolidation_undo
 from git_notes_consolidation.store import accesses as store_accesses
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.core.models import MemoryTier
 from git_notes_consolidation.store.git import MEM, RepoError, open_repo, tips
@@ -99,8 +97,8 @@ class Clone:
 
 
 class Soak:
-    def __init__(self, place, runs, memories, clones=3, every=50, seed=9, say=print, kept=None):
-        self.kept, self.place, self.runs, self.every, self.rng, self.say = kept, place, runs, every, random.Random(seed), say
+    def __init__(self, place, runs, memories, clones=3, every=50, seed=9, say=print):
+        self.place, self.runs, self.every, self.rng, self.say = place, runs, every, random.Random(seed), say
         git(place, "init", "-q", "--bare", "--template=", "hub")
         self.clones = [Clone(place / name, place / "hub", name) for name in "abcdefgh"[:clones]]
         self.todo = generate(memories)
@@ -266,15 +264,11 @@ class Soak:
                "bytes_per_changed_memory_per_run": round(pack(ours) / max(1, touched), 1), **middle(self.seconds[-self.every:]),
                "violations": len(self.violations)}
         self.curve.append(row)
-        if self.kept: Path(self.kept).write_text(json.dumps(self.report(), indent=1) + "\n")
         self.say(f"| {' | '.join(f'{x:,}' for x in row.values())} |", flush=True)
 
     def report(self):
-        some, half = max(1, len(self.seconds) // 10), len(self.seconds) // 2
-        spans = {"start": self.seconds[:some], "middle": self.seconds[half - some // 2:half + some // 2 + 1], "end": self.seconds[-some:]}
-        return {"steps": self.runs, "done": self.curve[-1]["runs"], "clones": len(self.clones), "did": dict(sorted(self.did.items())),
-                "model_replies": dict(sorted(self.server.sent.items())), "run": {k: middle(x) for k, x in spans.items()}, "last": self.curve[-1],
-                "violations": self.violations, "curve": self.curve, "machine": machine()}
+        return {"steps": self.runs, "clones": len(self.clones), "did": dict(sorted(self.did.items())), "last": self.curve[-1], "curve": self.curve,
+                "model_replies": dict(sorted(self.server.sent.items())), "violations": self.violations}
 
 
 def cpu(): return sum(os.times()[:4])
@@ -301,12 +295,6 @@ def changed(events):
     return sum(map(len, about.values()))
 
 
-def machine():
-    "Where the figures come from, without its name."
-    return {"cpus": os.cpu_count(), "processor": platform.machine(), "system": platform.system(), "python": platform.python_version(),
-            "git": git(".", "--version").split()[-1], "embedder": LexicalEmbedder().name}
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default in (("runs", 1000), ("memories", 1000), ("clones", 3), ("every", 50), ("seed", 9)):
@@ -321,7 +309,7 @@ def main():
         names = ("runs", "day", "memories", "records", "repository bytes", "bytes of our refs", "changed memories", "bytes each",
                  "wall s a run", "CPU s a run", "violations")
         print(f"| {' | '.join(names)} |\n|{'---|' * len(names)}", flush=True)
-        report = Soak(Path(tmp), a.runs, a.memories, a.clones, a.every, a.seed, kept=a.json).year()
+        report = Soak(Path(tmp), a.runs, a.memories, a.clones, a.every, a.seed).year()
     report |= {"seed": a.seed, "memories_written": a.memories, "wall_seconds": round(time.perf_counter() - begin)}
     if a.json: Path(a.json).write_text(json.dumps(report, indent=1) + "\n")
     print("\n" + json.dumps({k: v for k, v in report.items() if k not in ("curve",)}, indent=1))

@@ -19,7 +19,7 @@ from git_notes_consolidation.apps.cli import program as apps_program
 from git_notes_consolidation.core import loading as config
 from git_notes_consolidation.core import settings as core_settings
 from git_notes_consolidation.core import parsing as core_parsing
-from git_notes_consolidation.evaluation import dates as dating
+from git_notes_consolidation.evaluation import answers
 from git_notes_consolidation.store import git as store_git
 from git_notes_consolidation.apps.mcp import server as apps_server
 from git_notes_consolidation.apps.mcp import tools as workspace
@@ -27,7 +27,7 @@ from git_notes_consolidation.similarity import lexical as embedding
 from git_notes_consolidation.similarity import embedder as similarity_embedder
 from git_notes_consolidation.similarity import plugin_vectors as similarity_plugin_vectors
 from git_notes_consolidation.evaluation import pairs as evaluation
-from git_notes_consolidation.evaluation import chains as evaluation_chains
+from git_notes_consolidation.evaluation import stories
 from git_notes_consolidation.text import facts
 from git_notes_consolidation.retention import touches as forecast
 from git_notes_consolidation.staleness import history as gitlog
@@ -49,9 +49,8 @@ from git_notes_consolidation.recall import rank as ranking
 from git_notes_consolidation.recall import service as recall
 from git_notes_consolidation.llm import redact as redacting
 from git_notes_consolidation.apps.mcp import replies
-from git_notes_consolidation.evaluation import retrieval
 from git_notes_consolidation.core import saving
-from git_notes_consolidation.evaluation import labelled as scoring
+from git_notes_consolidation.evaluation import scoring
 from git_notes_consolidation.text import sentences
 from git_notes_consolidation.text import names as text_names
 from git_notes_consolidation.consolidation import view as consolidation_view
@@ -538,7 +537,7 @@ def _first_line(name): return next(line for line in scoring.fixture(name).read_t
         refuses=(scoring.DataError,))
 def labelled(data):
     "Lines of labelled data, of four kinds."
-    load = (evaluation.load_pairs, evaluation_chains.load_chains, retrieval.load_questions, dating.load_dated)[(data[0] - 48) % 4 if data else 0]
+    load = (evaluation.load_pairs, stories.load_chains, answers.load_questions, answers.load_dated)[(data[0] - 48) % 4 if data else 0]
     assert load(put("tables/rows.jsonl", data[1:])) is not None
 
 

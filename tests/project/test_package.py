@@ -21,15 +21,6 @@ class Without(PathFinder):
         return None if name.split(".")[0] in {EXTRAS} else PathFinder.find_spec(name, path, target)
 sys.meta_path[sys.meta_path.index(PathFinder)] = Without
 """
-REFUSE = f"""
-import sys
-class Refuse:
-    "In front of all finders, with an error of its own."
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {EXTRAS}: raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Refuse())
-"""
-NONE = f"import sys\nsys.modules.update(dict.fromkeys({EXTRAS}))\n"
 
 
 def python(code, *args, check=True):
@@ -49,11 +40,6 @@ def loaded(code, *args, watch=HEAVY):
 def test_the_import_loads_nothing():
     assert loaded("import git_notes_consolidation") == []
     assert loaded("import git_notes_consolidation as g; dir(g); g.__version__; g.__all__; hasattr(g, 'nothing')") == []
-
-
-def test_whoever_only_looks_loads_no_arrays_and_no_judge(done):
-    look = "import sys, os; from git_notes_consolidation.apps.cli import program; os.chdir(sys.argv[1])\ntry: program.main(['status'])\nexcept SystemExit: pass"
-    assert loaded(look, done, watch=["numpy", "sqlite3", "git_notes_consolidation.supersession.judge"]) == ["sqlite3"]
 
 
 def test_every_public_name_is_there():
@@ -82,10 +68,8 @@ def test_everything_imports_without_the_extras():
            "import git_notes_consolidation as g\nfor n in g.__all__: getattr(g, n)")
 
 
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("absent", [BLOCK, REFUSE, NONE], ids=["missing", "refused", "none"])
-def test_what_is_missing_names_the_command(absent):
-    said = python(absent + "from git_notes_consolidation.core.extras import need\ntry: need('sklearn.metrics', 'tune')\n"
+def test_what_is_missing_names_the_command():
+    said = python(BLOCK + "from git_notes_consolidation.core.extras import need\ntry: need('sklearn.metrics', 'tune')\n"
                   "except NotImplementedError as e: print(e)").stdout
     assert said == "sklearn.metrics is not installed. Run: pip install 'git-notes-consolidation[tune]'\n"
 
@@ -103,18 +87,6 @@ def test_the_plain_install_looks(done):
         told = cli(done, *args)
         assert (told.returncode, told.stderr) == (0, ""), (args, told.stderr)
     assert json.loads(cli(done, "status", "--json").stdout)["available"] is True
-
-
-@pytest.mark.slow
-def test_the_plain_install_consolidates_and_takes_back(tmp_path):
-    from git_notes_consolidation.consolidation.stores import open_service
-    home = new_repo(tmp_path, story())
-    assert json.loads(cli(home, "consolidate", "--dry-run", "--json").stdout) == json.loads(open_service(home).plan(SAMPLE_NOW).to_json())
-    first = json.loads(cli(home, "consolidate", "--json").stdout)["run_id"]
-    assert len(state_of(home).edges) == 6
-    taken = json.loads(cli(home, "undo", first, "--json").stdout)
-    assert taken["runs"] == [first] and state_of(home).edges == {}
-    assert cli(home, "undo", taken["undo"]).returncode == 0 and len(state_of(home).edges) == 6
 
 
 @pytest.mark.slow

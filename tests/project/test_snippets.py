@@ -14,7 +14,6 @@ from collections import namedtuple
 from datetime import UTC, date, datetime
 from functools import cache
 from pathlib import Path
-from types import SimpleNamespace
 
 import git_notes_consolidation as gnc
 import pytest
@@ -99,11 +98,6 @@ def home(tmp_path_factory):
     return home
 
 
-def test_the_designs_test_of_injection_runs_as_it_stands(home):
-    names = executed(block("def test_summary_injection_replaces_not_accumulates"), injector=gnc.get_summary_injector(home), session_context=None)
-    names["test_summary_injection_replaces_not_accumulates"]()
-
-
 def test_the_designs_test_of_yesterday_runs_as_it_stands():
     names = executed(block("def test_temporal_resolution_yesterday"), datetime=datetime, date=date, UTC=UTC,
                      resolve_temporal_reference=gnc.resolve_temporal_reference)
@@ -119,15 +113,6 @@ def test_the_designs_recall_command_runs_as_it_stands(home, monkeypatch):
     asked = asyncio.run(names["handle_recall_command"]("When did we move to opaque API tokens?", mode="exhaustive"))
     plain = asyncio.run(names["handle_recall_command"]("opaque API tokens", mode="exhaustive"))
     assert asked.answer and asked.memories and plain.memories and not plain.answer
-
-
-def test_the_designs_session_start_runs_as_it_stands(home):
-    names = executed(block("async def handle_session_start"), SessionContext=gnc.SessionContext, HookResult=SimpleNamespace,
-                     is_consolidation_available=gnc.is_consolidation_available,
-                     get_session_start_additional_context=gnc.get_session_start_additional_context)
-    event = SimpleNamespace(project_path=str(home), recent_files=("src/lease.py",), additional_context="What was there.")
-    told = asyncio.run(names["handle_session_start"](event)).additional_context
-    assert told.startswith("What was there.") and told.count(gnc.SUMMARY_CONTEXT_START) == 1
 
 
 def test_the_table_of_hooks_is_the_designs():

@@ -7,7 +7,7 @@ from git_notes_consolidation.apps.mcp.replies import hit
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
-from git_notes_consolidation.evaluation.labelled import fixture
+from git_notes_consolidation.evaluation.scoring import fixture
 from git_notes_consolidation.evaluation.stories import load_stories
 from git_notes_consolidation.recall.questions import needs_reasoning
 from git_notes_consolidation.recall.rank import about_the_past

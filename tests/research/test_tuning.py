@@ -10,7 +10,7 @@ from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.saving import Draft
 from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
-from git_notes_consolidation.research.corpus import Corpus
+from git_notes_consolidation.research.lab import Corpus
 from git_notes_consolidation.research.tuning import answer
 
 pytest.importorskip("pandas", reason="pandas is not installed")
