@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from ..core.models import TemporalReference
 from .scoring import (
-    DataError, fixture, load_rows, Report, score_groups, Scored, Share, share, shown, text_field)
+    DataError, fixture, load_rows, Report, score_groups, Scored, Share, share, unlocked_rows, text_field)
 from ..temporal.resolve import find_references
 from ..recall.search import MemoryResult
 from ..core.memory import Memory
@@ -154,7 +154,7 @@ def evaluate_dates(
     outcomes = []
     for row in rows: outcomes.append(outcome(row, resolve)); step()
     scores = score_groups(outcomes, accuracy, split=lambda o: o.split, kind=lambda o: o.row.kind or "–")
-    return Report(scores, tuple(o for o in shown(outcomes) if o.row.core and not o.right))
+    return Report(scores, tuple(o for o in unlocked_rows(outcomes) if o.row.core and not o.right))
 
 # %% ../../nbs/18_evaluation/02_answers.ipynb #083372cb
 @dataclass(frozen=True)
@@ -248,4 +248,4 @@ def evaluate_recall(
     found = [search_outcome(q, search(q)) for q in questions]
     scores = score_groups(found, lambda rows: retrieval(rows, k), split=lambda s: s.split,
                           kind=lambda s: s.question.kind or "–")
-    return Report(scores, tuple(s for s in shown(found) if s.rank is None or s.rank > k))
+    return Report(scores, tuple(s for s in unlocked_rows(found) if s.rank is None or s.rank > k))

@@ -13,7 +13,7 @@ from ..core.models import Judgment, Relation
 from ..supersession.assertions import ABSTAINS
 from ..supersession.judge import judge_pair
 from .scoring import (
-    load_rows, one_of, Report, score_groups, Scored, Share, share, shown, Table, text_field)
+    load_rows, one_of, Report, score_groups, Scored, Share, share, unlocked_rows, Table, text_field)
 from ..core.settings import SubconsciousnessConfig
 from ..similarity.embedder import Embedder
 from ..similarity.lexical import LexicalEmbedder
@@ -235,7 +235,7 @@ def _failure(what: str, p: Pair, said: str = "", reason: str = "") -> Failure:
 def failures(judged: Iterable[Judged]) -> tuple[Failure, ...]:
     "False supersessions first, then wrong kinds, misses and other relations; none of the locked half."
     out, order = [], ("failed", "false", "kind", "missed", "relation")
-    for x in shown(judged):
+    for x in unlocked_rows(judged):
         is_ = {"failed": bool(x.failed), "false": x.emitted and not x.pair.positive,
                "kind": x.right and (x.said.kind or "full") != x.pair.label,
                "missed": x.pair.positive and not x.emitted,
@@ -328,5 +328,5 @@ def evaluate_candidates(
     def score(rows: Sequence[Pair]) -> CandidateScores:
         return CandidateScores(share(p.id in near for p in rows),
                                share(p.id in near and p.id in emitted for p in rows))
-    missed = tuple(_failure("candidate", p) for p in shown(there) if p.id not in near)
+    missed = tuple(_failure("candidate", p) for p in unlocked_rows(there) if p.id not in near)
     return CandidateReport(score_pairs(there, score), missed, size, cost)

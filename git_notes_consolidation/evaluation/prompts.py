@@ -23,7 +23,7 @@ from ..llm.reply_cache import Usage
 from ..core.models import Judgment
 from ..core.memory import digest, Memory
 from .scoring import (
-    plain, Report, score_groups, Scored, Share, share, shown, Table)
+    plain, Report, score_groups, Scored, Share, share, unlocked_rows, Table)
 from .pairs import Pair
 from ..core.extras import need
 from ..core.tokens import estimate_tokens
@@ -33,11 +33,11 @@ from ..llm.protocol import Request
 from ..supersession.judge import SURE, weigh
 
 # %% auto #0
-__all__ = ['Ask', 'FourWayReport', 'evaluate_four_ways', 'gold', 'sample', 'Trial', 'offline_trial', 'try_prompt', 'trial_row',
-           'differing', 'trial_requests', 'estimate', 'rank_offline', 'rank_pairs']
+__all__ = ['Ask', 'FourWayReport', 'evaluate_four_ways', 'right_relation', 'sample', 'Trial', 'offline_trial', 'try_prompt',
+           'trial_row', 'differences', 'trial_requests', 'estimate', 'rank_offline', 'rank_pairs']
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #514df7c6
-def looked_at(
+def neighbours_of(
     pair: Pair,
     embedder: Embedder,
     config: SubconsciousnessConfig,
@@ -93,7 +93,7 @@ def write_outcomes(
 ) -> tuple[WriteOutcome, ...]:  # Of the pairs whose relation is known
     "What `remember` would do with the newer memory of each pair."
     known, open_ = embedder or LexicalEmbedder(), list[tuple[Memory, Memory]]()
-    found = [(p, looked_at(p, known, config)) for p in pairs if p.relation]
+    found = [(p, neighbours_of(p, known, config)) for p in pairs if p.relation]
     def note(asked: Sequence[tuple[Memory, Memory]]) -> list[None]:
         open_.extend(asked)
         return [None] * len(asked)
@@ -110,7 +110,7 @@ def write_outcomes(
     return tuple(one(p, near) for p, near in found)
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #ada9ec86
-def if_answered(x: WriteOutcome) -> str:
+def act_once_answered(x: WriteOutcome) -> str:
     "What is done in the end when its question is answered rightly."
     return x.asked if x.asked and x.asked == x.gold else x.done
 
@@ -126,7 +126,7 @@ class FourWay(Scored):
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #3e43e4e9
 def score_four_ways(rows: Sequence[WriteOutcome]) -> FourWay:
     "Everything that is counted, over some pairs."
-    return FourWay(Table.of((x.gold, x.done) for x in rows), Table.of((x.gold, if_answered(x)) for x in rows),
+    return FourWay(Table.of((x.gold, x.done) for x in rows), Table.of((x.gold, act_once_answered(x)) for x in rows),
                    share(bool(x.asked) for x in rows), share(x.wrong for x in rows))
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #736860eb
@@ -221,7 +221,7 @@ def read_prompt(
         raise PromptError(f"{path}: {e}") from None
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #c7d21ce1
-def gold(pair: Pair) -> str:
+def right_relation(pair: Pair) -> str:
     "The relation that is right; where none is given, whether it is a supersession."
     return pair.relation or ("supersede" if pair.positive else "coexist")
 
@@ -232,8 +232,8 @@ def sample(
 ) -> tuple[Pair, ...]:
     "Pairs of the development half, of each relation in turn."
     groups: dict[str, list[Pair]] = {}
-    for p in sorted(shown(pairs), key=lambda p: digest("bench", p.id)):
-        groups.setdefault(gold(p), []).append(p)
+    for p in sorted(unlocked_rows(pairs), key=lambda p: digest("bench", p.id)):
+        groups.setdefault(right_relation(p), []).append(p)
     turns = zip_longest(*(groups[name] for name in sorted(groups)))
     return tuple(p for turn in turns for p in turn if p is not None)[:most]
 
@@ -270,12 +270,12 @@ class Trial:
     @property
     def wrong(self) -> Share:
         "Of all pairs, those with which something wrong would be done."
-        return share(d not in ("coexist", gold(p)) for p, d in zip(self.pairs, self.done))
+        return share(d not in ("coexist", right_relation(p)) for p, d in zip(self.pairs, self.done))
 
     @property
     def asked(self) -> Share:
         "Of the questions that would be left, those that propose what is right."
-        return share(j.relation == gold(p) for p, j in zip(self.pairs, self.said)
+        return share(j.relation == right_relation(p) for p, j in zip(self.pairs, self.said)
                      if j and j.relation != "coexist" and j.confidence < SURE)
 
     @property
@@ -321,7 +321,7 @@ def trial_row(t: Trial) -> dict[str, Any]:
     }
 
 
-def differing(
+def differences(
     a: Trial,
     b: Trial,  # Of the same pairs
 ) -> list[dict[str, Any]]:
@@ -329,7 +329,7 @@ def differing(
     def told(t: Trial, i: int) -> str:
         j = t.said[i]
         return f"{j.relation} {j.confidence:.2f}: {j.reason}" if j else "no answer that could be used"
-    return [{"pair": p.id, "older": p.older.text, "newer": p.newer.text, "right": gold(p),
+    return [{"pair": p.id, "older": p.older.text, "newer": p.newer.text, "right": right_relation(p),
              "first": told(a, i), "second": told(b, i)}
             for i, p in enumerate(a.pairs) if a.done[i] != b.done[i]]
 

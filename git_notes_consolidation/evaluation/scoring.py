@@ -15,7 +15,7 @@ from ..core.models import Relation
 
 # %% auto #0
 __all__ = ['RELATIONS', 'LOCKED', 'wilson', 'Share', 'share', 'rounded', 'Table', 'plain', 'Scored', 'Report', 'score_groups',
-           'DataError', 'load_rows', 'fixture', 'shown']
+           'DataError', 'load_rows', 'fixture', 'unlocked_rows']
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #98c1d2a4
 def wilson(
@@ -217,6 +217,6 @@ def fixture(
 LOCKED = "locked"
 
 
-def shown(rows: Iterable[_Row]) -> list[_Row]:
+def unlocked_rows(rows: Iterable[_Row]) -> list[_Row]:
     "The rows that may be looked at: all but the locked half."
     return [r for r in rows if r.split != LOCKED]

@@ -20,7 +20,7 @@ from ..consolidation.scan import living_memories
 from ..consolidation.relate import relate
 from ..store.metadata import metadata_of
 from .scoring import (
-    load_rows, one_of, Report, score_groups, Scored, Share, share, shown, text_field)
+    load_rows, one_of, Report, score_groups, Scored, Share, share, unlocked_rows, text_field)
 from .pairs import memory_of, POSITIVE, scan_of
 from ..consolidation.service import run
 from ..consolidation.stores import open_service, SummaryStore
@@ -36,7 +36,7 @@ from ..store.git import git, open_repo, Repo
 from ..store.reader import read_memories, write_memories
 
 # %% auto #0
-__all__ = ['ChainReport', 'RELATIONS', 'Pairs', 'Chain', 'load_chains', 'related', 'evaluate_chains', 'Asked', 'Answer',
+__all__ = ['ChainReport', 'RELATIONS', 'Pairs', 'Chain', 'load_chains', 'relations_found', 'evaluate_chains', 'Asked', 'Answer',
            'outcome']
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #ba589e83
@@ -86,7 +86,7 @@ def load_chains(
     return load_rows(path, chain_of)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #f4e3f935
-def related(chain: Chain, embedder: Embedder, config: SubconsciousnessConfig) -> tuple[frozenset[Edge],
+def relations_found(chain: Chain, embedder: Embedder, config: SubconsciousnessConfig) -> tuple[frozenset[Edge],
     frozenset[str]]:
     "The supersessions that the pipeline finds, and the memories that it takes for current."
     edges = relate(scan_of(chain.memories, embedder, config)).edges
@@ -134,7 +134,7 @@ def score_chains(traced: Sequence[ChainOutcome]) -> ChainScores:
 def chain_failures(traced: Iterable[ChainOutcome]) -> tuple[dict[str, Any], ...]:
     "What is missed or wrongly current; of no locked chain."
     return tuple({"id": x.id, "type": x.chain.type, "memories": {m.id: m.summary for m in x.chain.memories},
-                  **x.wrong} for x in shown(traced) if x.wrong)
+                  **x.wrong} for x in unlocked_rows(traced) if x.wrong)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #68f51a3f
 ChainReport = Report[ChainScores, dict[str, Any]]
@@ -149,7 +149,7 @@ def evaluate_chains(
     "Put every chain through the pipeline, and compare."
     traced = []
     for c in chains:
-        traced.append(ChainOutcome(c, *related(c, embedder or LexicalEmbedder(), config)))
+        traced.append(ChainOutcome(c, *relations_found(c, embedder or LexicalEmbedder(), config)))
         step()
     scores = score_groups(traced, score_chains, type=lambda x: x.chain.type, split=lambda x: x.split)
     return ChainReport(scores, chain_failures(traced))
@@ -216,7 +216,7 @@ def load_stories(
 Pairs = Mapping[tuple[str, str], str]  # Older and newer to their relation
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #ddc0ca81
-def _joined(a: str, b: str) -> str:
+def _combined_relation(a: str, b: str) -> str:
     return b if a == "duplicate" else a if b == "duplicate" or a == b else "partial"
 
 
@@ -226,7 +226,7 @@ def closure(pairs: Pairs) -> dict[tuple[str, str], set[str]]:
     for (a, b), r in pairs.items():
         if r == "duplicate": out.setdefault((b, a), set()).add(r)
     while True:
-        steps = [((a, d), _joined(r, s)) for (a, b), rs in out.items() for (c, d), ss in out.items()
+        steps = [((a, d), _combined_relation(r, s)) for (a, b), rs in out.items() for (c, d), ss in out.items()
                  if b == c and a != d and (a, d) not in pairs for r in rs for s in ss]
         fresh = [(p, r) for p, r in steps if r not in out.get(p, ())]
         if not fresh: return out
@@ -265,7 +265,7 @@ _MEANS = {EdgeType.SUPERSEDES: "supersede", EdgeType.DUPLICATE_OF: "duplicate",
           EdgeType.MERGED_INTO: "duplicate"}
 
 
-class Played(NamedTuple):
+class StoryOutcome(NamedTuple):
     "What a run did to a story."
     id: str
     hidden: tuple[tuple[str, str, str, str], ...]  # Older, newer, relation, and what is true of the pair
@@ -284,13 +284,13 @@ def write_story(story: Story, home: Path) -> tuple[Repo, dict[str, str]]:  # And
     return repo, {m.id: key[m.summary, m.timestamp] for m in read_memories(repo).memories}
 
 
-def _made(state: State, key: Mapping[str, str]) -> dict[tuple[str, str], str]:
+def _relations_made(state: State, key: Mapping[str, str]) -> dict[tuple[str, str], str]:
     edges = [e for e in state.edges.values() if e.edge_type in _MEANS]
     return {(key[e.target_id], key[e.source_id]): "partial" if e.kind == "partial" else _MEANS[e.edge_type]
             for e in edges if {e.source_id, e.target_id} <= key.keys()}
 
 
-def _proposed(state: State, key: Mapping[str, str]) -> dict[tuple[str, str], str]:
+def _relations_proposed(state: State, key: Mapping[str, str]) -> dict[tuple[str, str], str]:
     rows = [r for r in open_questions(state).values() if {r.get("source"), r.get("target")} <= key.keys()]
     kinds = {e.value: name for e, name in _MEANS.items()}
     return {(key[r["target"]], key[r["source"]]): "partial" if r.get("kind_of") == "partial"
@@ -310,7 +310,7 @@ def _true_of(pair: tuple[str, str], relation: str, truth: Mapping[tuple[str, str
     return "another relation" if there else "turned round" if truth.get(pair[::-1]) else "side by side"
 
 
-def play(story: Story, settings: Settings) -> Played:
+def play(story: Story, settings: Settings) -> StoryOutcome:
     "One story, from its notes to what the next session is told."
     with tempfile.TemporaryDirectory() as folder:
         repo, key = write_story(story, Path(folder))
@@ -320,14 +320,14 @@ def play(story: Story, settings: Settings) -> Played:
         before = answers()
         run(open_service(repo.path, settings), story.now)
         after, state, block = answers(), fold(read_events(repo)), _block(repo)
-    truth, made, proposed = closure(story.pairs), _made(state, key), _proposed(state, key)
+    truth, made, proposed = closure(story.pairs), _relations_made(state, key), _relations_proposed(state, key)
     follows = closure(made)
     def fate(pair: tuple[str, str], relation: str) -> str:
         if relation in follows.get(pair, ()): return "done"
         later = [p for p, r in proposed.items() if p[0] == pair[0] and relation == r == "supersede"]
         right = proposed.get(pair) == relation or any("supersede" in truth.get(p, ()) for p in later)
         return "asked" if right else "missed"
-    return Played(story.id, tuple((*p, r, _true_of(p, r, truth)) for p, r in made.items()),
+    return StoryOutcome(story.id, tuple((*p, r, _true_of(p, r, truth)) for p, r in made.items()),
                   tuple((*p, r, _true_of(p, r, truth)) for p, r in proposed.items()),
                   {p: fate(p, r) for p, r in story.pairs.items()},
                   tuple((q.text, q.kind, outcome(q, b), outcome(q, a))
@@ -350,7 +350,7 @@ class StoryReport(Scored):
     not_told: Share
 
 
-def story_report(all_: Sequence[Played]) -> StoryReport:
+def story_report(all_: Sequence[StoryOutcome]) -> StoryReport:
     "What the stories came to."
     hidden, asked = ([x for p in all_ for x in xs(p)] for xs in (lambda p: p.hidden, lambda p: p.asked))
     fates, answers = [f for p in all_ for f in p.fates.values()], [a for p in all_ for a in p.answers]
@@ -372,7 +372,7 @@ def evaluate_stories(
     stories: Iterable[Story],
     settings: Settings,
     step: Callable[[], None] = lambda: None,  # Called after each
-) -> tuple[StoryReport, list[Played]]:
+) -> tuple[StoryReport, list[StoryOutcome]]:
     "Every story played through."
     out = []
     for s in stories: out.append(play(s, settings)); step()

@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['TIERS', 'COLOURS', 'DASHES', 'SYMBOLS', 'TIER_COLOURS', 'TIER_HATCHES', 'NO_CLUSTER', 'CLUSTER_SCALE', 'figure',
-           'add_levels', 'hatched', 'cluster_markers', 'escape_markup', 'short_label', 'rounded', 'lines',
+           'add_levels', 'hatch_marker', 'cluster_markers', 'escape_markup', 'short_label', 'rounded', 'lines',
            'decay_curves', 'clusters_by_threshold', 'histogram_with_threshold', 'confusion_heatmap', 'umap_layout',
            'cluster_map', 'plane_layout', 'tier_bars', 'tier_slider', 'tier_flow', 'score_parts', 'tier_days',
            'cluster_heaps']
@@ -65,7 +65,7 @@ def add_levels(
     return fig
 
 
-def hatched(colour: str | list[str], shape: str | list[str]) -> dict[str, Any]:
+def hatch_marker(colour: str | list[str], shape: str | list[str]) -> dict[str, Any]:
     pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": "#666", "size": 7, "solidity": 0.2}
     return {"color": colour, "line": {"color": "#444", "width": 1}, "pattern": pattern}
 
@@ -248,7 +248,7 @@ def tier_trace(
     return {"type": "bar", "orientation": "h", "name": tier, "x": x, "y": y, "text": text,
             "textposition": "inside", "textangle": 0, "insidetextanchor": "middle",
             "insidetextfont": {"color": "white" if tier == "hot" else "#222"},
-            "marker": hatched(TIER_COLOURS[tier], TIER_HATCHES[tier])}
+            "marker": hatch_marker(TIER_COLOURS[tier], TIER_HATCHES[tier])}
 
 # %% ../../nbs/02_plots/01_figures.ipynb #4085e113
 _STACKED: dict[str, Any] = {"barmode": "stack", "yaxis_autorange": "reversed",
@@ -276,7 +276,7 @@ def tier_slider(
     start = places[0] if at is None else at
     bars = {"type": "bar", "x": list(TIERS), "y": heights[start], "text": heights[start],
             "textposition": "outside",
-            "marker": hatched(list(TIER_COLOURS.values()), list(TIER_HATCHES.values()))}
+            "marker": hatch_marker(list(TIER_COLOURS.values()), list(TIER_HATCHES.values()))}
     steps = [{"method": "restyle", "label": f"{h:g}", "args": [{"y": [heights[h]], "text": [heights[h]]}]}
              for h in places]
     slider = {"active": places.index(start), "currentvalue": {"prefix": "half-life in days: "},
@@ -316,7 +316,7 @@ def score_parts(
     shades, hatches = ("#56B4E9", "#009E73", "#F0C05A", "#BBBBBB"), ("", "/", ".", "x")
     def bar(i: int, name: str, v: float) -> dict[str, Any]:
         return {"type": "bar", "orientation": "h", "name": f"{name} {v:+.3f}", "x": [round(v, 4)], "y": [""],
-                "marker": hatched(shades[i % 4], hatches[i % 4])}
+                "marker": hatch_marker(shades[i % 4], hatches[i % 4])}
     point = {"type": "scatter", "mode": "markers", "name": f"score {total:.3f}", "x": [round(total, 4)],
              "y": [""],
              "marker": {"symbol": "diamond", "size": 13, "color": "#000"}}
@@ -351,7 +351,7 @@ def cluster_heaps(
     def bars(name: str, rows: list[tuple[int, int]], colour: str, hatch: str) -> dict[str, Any]:
         return {"type": "bar", "x": [n for n, _ in rows], "y": [n * k for n, k in rows],
                 "text": [k for _, k in rows], "textposition": "outside",
-                "name": f"{name}: {sum(k for _, k in rows):,}", "marker": hatched(colour, hatch)}
+                "name": f"{name}: {sum(k for _, k in rows):,}", "marker": hatch_marker(colour, hatch)}
     return figure([bars("clusters", [(n, k) for n, k in times if n >= least], "#56B4E9", ""),
                    bars("too small", [(n, k) for n, k in times if n < least], "#E0E0E0", "x")],
                   x="memories in the cluster", y="memories", barmode="overlay", height=300)

@@ -35,9 +35,9 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['Corpus', 'load_corpus', 'scratch', 'Candidate', 'judge_candidates', 'edges_of', 'doing', 'line_field', 'repo_field',
-           'pairs_field', 'pairs_path', 'wrapped', 'marked', 'fitted', 'draw', 'chart_box', 'stop', 'number_beside',
-           'html_table', 'Desk']
+__all__ = ['Corpus', 'load_corpus', 'scratch', 'Candidate', 'judge_candidates', 'edges_of', 'report_progress', 'line_field',
+           'repo_field', 'pairs_field', 'pairs_path', 'flowing_row', 'add_classes', 'figure_widget', 'draw',
+           'chart_box', 'stop', 'number_beside', 'html_table', 'Desk']
 
 # %% ../../nbs/20_research/01_lab.ipynb #7d2f5745
 class NoMemories(ValueError):
@@ -172,7 +172,7 @@ def has_kernel(
 
 # %% ../../nbs/20_research/01_lab.ipynb #9543e7e1
 @contextmanager
-def doing(
+def report_progress(
     note: Any,  # An HTML widget
     what: str,
 ) -> Iterator[None]:
@@ -203,17 +203,17 @@ def pairs_path(text: str) -> Path:
     return Path(text.strip()).expanduser() if text.strip() else fixture("supersession")
 
 
-def wrapped(*children: Any) -> Any:
+def flowing_row(*children: Any) -> Any:
     "Beside one another, and below where there is no room."
     return need("ipywidgets", "notebook").HBox(children, layout={"flex_flow": "row wrap"})
 
 
-def marked(prefix: str, **widgets: Any) -> None:
+def add_classes(prefix: str, **widgets: Any) -> None:
     "Classes by which a style sheet, or a test in a browser, finds them."
     for name, x in widgets.items(): x.add_class(f"gnc-{prefix}-{name}")
 
 # %% ../../nbs/20_research/01_lab.ipynb #22c2db3e
-def fitted(fig: Figure) -> Any:
+def figure_widget(fig: Figure) -> Any:
     "The figure as a widget that fills its column, without a bar of tools."
     shown = need("plotly.graph_objects", "notebook").FigureWidget(fig).update_layout(autosize=None)
     shown._config = {**shown._config, "responsive": True, "displayModeBar": False}
@@ -231,7 +231,7 @@ def draw(
 ) -> None:
     "Show a figure in a box, as wide as the box is, in place of what it shows."
     if not chart.children:
-        chart.children = [fitted(fig)]
+        chart.children = [figure_widget(fig)]
         return
     shown = chart.children[0]
     same = [x.type for x in shown.data] == [x.type for x in fig.data]
@@ -316,7 +316,7 @@ class Desk:
     def read(self, _: Any = None) -> None:
         "Open, and say in the note why it could not be."
         self.opened = True
-        with doing(self.note, self.waits): self.open()
+        with report_progress(self.note, self.waits): self.open()
 
     def _ipython_display_(self) -> None:
         ipython = need("IPython", "notebook")

@@ -19,8 +19,8 @@ from git_notes_consolidation.plots.figures import (
     cluster_heaps, escape_markup, score_parts, short_label, tier_bars, TIER_COLOURS, tier_days, tier_flow,
     tier_slider, TIERS)
 from git_notes_consolidation.research.lab import (
-    chart_box, Corpus, Desk, doing, draw, html_table, load_corpus, move_slider, number_beside, repo_field,
-    stop, wrapped)
+    chart_box, Corpus, Desk, report_progress, draw, html_table, load_corpus, move_slider, number_beside, repo_field,
+    stop, flowing_row)
 from ..retention.score import score_decomposition
 from ..retention.tiers import (
     counts_by_half_life, days_in_tiers, retention_frame, tier_counts, weights)
@@ -242,7 +242,7 @@ class SettingsFile:
     def look(self, _: Any = None) -> None:
         "What would change in the file."
         self.forget()
-        with doing(self.note, ""):
+        with report_progress(self.note, ""):
             self.draft = d = Draft(self.folder.value, self.wanted())
             lines = unified_diff((d.before or "").splitlines(), d.text.splitlines(), "as it is",
                                  "as it would be", lineterm="")
@@ -255,7 +255,7 @@ class SettingsFile:
     def write(self, _: Any = None) -> None:
         "Write what was shown."
         if self.draft is None: return
-        with doing(self.note, ""):
+        with report_progress(self.note, ""):
             self.note.value = escape_markup(
                 f"written to {self.draft.write()}; gnc config shows what holds now")
         self.draft, self.save.disabled = None, True
@@ -377,15 +377,15 @@ def layout(
     k = panel.keeper
     seen = w.VBox([framed("tiers"), w.HTML("<b>The memories that would move</b>"), panel.moved],
                   layout={"flex": "1 1 330px", "min_width": "0", "padding": "0 0 0 14px"})
-    keeper = w.VBox([wrapped(k.folder, k.save), k.note, k.text], layout={"display": "none"})
+    keeper = w.VBox([flowing_row(k.folder, k.save), k.note, k.text], layout={"display": "none"})
     k.show.on_click(lambda _: setattr(keeper.layout, "display", ""))
     tabs = _tabs({"who moves": lambda: framed("flow"), "by namespace": lambda: framed("spaces"),
                   "how long": lambda: framed("days"),
                   "one memory": lambda: w.VBox([panel.which, panel.verdict, framed("parts")]),
-                  "clusters": lambda: wrapped(knobs(*_SIZES),
+                  "clusters": lambda: flowing_row(knobs(*_SIZES),
                                               w.Box([framed("sizes")], layout={"flex": "1 1 330px"}))})
-    return w.VBox([wrapped(*above, panel.presets, k.show), keeper, panel.line,
-                   wrapped(knobs(*(n for n in panel.knobs if n not in _SIZES)), seen), tabs])
+    return w.VBox([flowing_row(*above, panel.presets, k.show), keeper, panel.line,
+                   flowing_row(knobs(*(n for n in panel.knobs if n not in _SIZES)), seen), tabs])
 
 
 def _add_classes(panel: Panel) -> None:

@@ -108,8 +108,8 @@ def _supersession(call: Call, data: Path | None, failures: int, chains: Path | N
         ways = prompts.evaluate_four_ways(pairs, embedder, config, _environment(call), begin(
             "four ways", len(pairs))) if four_way else None
     return (f"Supersessions in {len(pairs)} labelled pairs",
-            {"pairs": evaluation_pairs.report_of(judged).to_dict(failures), "candidates": found.to_dict(failures),
-             "chains": whole.to_dict(failures) if whole else None}
+            {"pairs": evaluation_pairs.report_of(judged).to_dict(failures),
+             "candidates": found.to_dict(failures), "chains": whole.to_dict(failures) if whole else None}
             | ({"four_way": ways.to_dict()} if ways else {}))
 
 
@@ -275,7 +275,7 @@ def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, l
         if rank:
             with get_client(config, env, _replies(call)) as c:
                 ranked.append(e.rank_pairs(pairs, c, steps["yes or no"]))
-    others, who = e.differing(*trials[-2:]), f"{found[0].name} ({found[0].models[0]})"
+    others, who = e.differences(*trials[-2:]), f"{found[0].name} ({found[0].models[0]})"
     call.show({"pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials],
                "rankings": [r.to_dict() for r in ranked], "differing": others[:failures]},
               *trial_lines(trials, ranked, others, who, failures))
