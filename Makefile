@@ -54,7 +54,7 @@ test: install $(if $(CHAPTER),,journeys check-export check-readme) lint types un
 test-all: test test-more  ## And what is slow: crashes, faults, the corpus, the site in a browser, documentation, the wheel
 
 promises: $(VENV)/.installed-dev  ## What is built and what shows it
-	@$(PY) tools/promises.py
+	@cd tools && ../$(PY) -c "import pages; print(pages.promises_page())"
 
 bench: $(VENV)/.installed-dev  ## The benchmarks: time and memory, beside what they are compared with; SIZES=1000 is quick
 	$(PY) tools/bench.py $(SIZES)

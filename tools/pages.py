@@ -94,15 +94,13 @@ def figure(
     data,  # As it is stored
     root,  # From the page to the site's top
     first,  # Brings the script that draws it
-    height=None,  # Of a small one, without legend and title
 ):  # HTML
     "A stored figure, drawn by the plotly script beside the pages."
-    layout = {k: v for k, v in data["layout"].items() if k not in ("width", "autosize", *(("sliders", "updatemenus", "annotations") if height else ()))}
-    tall = height or layout.get("height") or 450
-    small = {"showlegend": False, "title": {"text": ""}, "margin": {"l": 40, "r": 10, "t": 10, "b": 30}} if height else {}
-    spec = json.dumps({"data": data["data"], "layout": layout | small | {"height": tall}, "frames": data.get("frames", []), "still": bool(height)},
-                      ensure_ascii=False, separators=(",", ":")).replace("</", "<\\/")
+    tall = data["layout"].get("height") or 450
+    layout = {k: v for k, v in data["layout"].items() if k not in ("width", "autosize")} | {"height": tall}
+    spec = json.dumps({"data": data["data"], "layout": layout, "frames": data.get("frames", [])}, ensure_ascii=False, separators=(",", ":"))
     script = "".join(f'<script defer src="{root}_static/{s}"></script>' for s in ("plotly.min.js", "figures.js")) if first else ""
+    spec = spec.replace("</", "<\\/")
     return (f'{script}<div class="live-figure" style="min-height:{tall}px"><script type="application/json">{spec}</script>'
             "<noscript>This figure is drawn by JavaScript, which is switched off; its numbers are stored in the notebook.</noscript></div>")
 
@@ -130,15 +128,10 @@ def home_page():
 
 
 def section_page(section):
-    "A page that lists the research notebooks, each with its first figure."
-    folder, first = posixpath.dirname(section["href"]), True
-    out = ["# Research gallery\n", "Experiments that export nothing. They run offline on the sample, or on your repository when one path is changed.\n"]
-    for e in section["contents"]:
-        title, subtitle, cells = heading(NBS / e)
-        out.append(f"## [{title}]({posixpath.relpath(e, folder)})\n\n{subtitle}\n")
-        if drawn := figures(cells):
-            out.append(as_html(figure(drawn[0], "../", first, height=240)))
-            first = False
+    "A page that lists the research notebooks."
+    out = ["# Research\n", "Experiments that export nothing. They run offline on the sample, or on your repository when one path is changed.\n"]
+    for title, subtitle, name in ((*heading(NBS / e)[:2], e) for e in section["contents"]):
+        out.append(f"- [{title}]({posixpath.relpath(name, posixpath.dirname(section['href']))}): {subtitle}")
     return "\n".join(out) + "\n"
 
 

@@ -25,7 +25,7 @@ def packed(numbers):
     (True, [value("0.30000000000000004 of 12.5%")], [value("0.3 of 12.500000001%")]),
     (True, [value("<A at 0x7f00aa12>")], [value("<A>")]),
     (True, [printed(["a\n", "bc\n"])], [printed("a\nb"), printed("c\n")]),
-    (True, [html("<td id='x' class='y'>0.5</td>")], [html("<td class='y' id='x'>\n  0.5000000001 </td>")]),
+    (True, [html("<td>0.5</td>")], [html("<td>0.5000000001</td>")]),
     (True, [figure({"y": [1.5, 2.5]})], [figure({"y": packed([1.5, 2.5 + 1e-9])})]),
     (False, [value("0.31")], [value("0.32")]),
     (False, [value("1767225600 s")], [value("1767225601 s")]),  # a whole number is equal to nothing but itself
