@@ -1,9 +1,10 @@
 """The documentation in _docs/, by Sphinx, myst-nb and furo; `--check` only looks whether every page can be written for Sphinx.
 
-The notebooks go through nbdev's filters, with the outputs that are stored in them; nothing is executed for them. What no notebook holds (the
-CLI reference, the promises, the list of experiments) is made in tools/pages.py.
+The notebooks are shown with the outputs that are stored in them; nothing is executed. What no notebook holds (the CLI reference, the promises, the list
+of experiments) is made in tools/pages.py.
 """
 import argparse
+import ast
 import json
 import os
 import re
@@ -11,7 +12,6 @@ import shutil
 import subprocess
 import sys
 import tempfile
-import warnings
 from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
@@ -19,7 +19,7 @@ import pages
 from pages import NBS, PLOTLY, ROOT
 
 THEME = ROOT / "tools" / "docs_theme"
-OPTION = re.compile(r"^#\|\s*([\w-]+):\s*(\S+).*\n?", re.M)  # Quarto's cell options
+DIRECTIVE = re.compile(r"^#\|\s*([\w-]+):?[ \t]*(\S*).*\n?", re.M)  # Of nbdev, and options of cells
 
 
 def markdown(text): return {"cell_type": "markdown", "metadata": {}, "source": text}
@@ -35,43 +35,19 @@ def drawn(cells, folder):
     return cells
 
 
-def filtered(
-    path,  # The notebook
-):  # The same as a dictionary
-    """A notebook through nbdev's filters, but for what runs cells; what stands below title and subtitle is a cell of its own, because they take all
-    of one cell for front matter. nbdev's own writer is left out: it takes the `source` of a Sankey diagram for a cell's, and fails."""
-    from execnb.nbio import dict2nb
-    from nbdev.processors import FilterDefaults
-
-    class Filters(FilterDefaults):
-        def base_procs(self): return [p for p in super().base_procs() if p.__name__ not in ("exec_show_docs", "insert_warning")]
-
-    # A page shows the inner names too
-    nb = json.loads(path.read_text(encoding="utf-8").replace("#| exporti", "#| export"))
-    i, top = next((i, c) for i, c in enumerate(nb["cells"]) if c["cell_type"] == "markdown")
-    lead, rest = re.match(r"(\s*# .+\n+> .+)([\s\S]*)", "".join(top["source"])).groups()
-    nb["cells"][i: i + 1] = [top | {"source": lead}, *([markdown(rest.strip()) | {"id": "lead"}] if rest.strip() else [])]
-    nb = dict2nb(nb)
-    nb["path_"] = str(path)
-    with warnings.catch_warnings():
-        warnings.simplefilter("ignore")
-        Filters()(nb)
-    whole = lambda x: {k: whole(v) for k, v in x.items()} if isinstance(x, dict) else [*map(whole, x)] if isinstance(x, list) else x
-    known = lambda x: {k: whole(v) for k, v in x.items() if k in ("cell_type", "id", "metadata", "source", "outputs", "execution_count")}
-    return {"cells": [known(c) for c in nb.cells], "metadata": whole(nb.metadata), "nbformat": 4, "nbformat_minor": 5}
-
-
-# Sphinx
-
-def _shown(cell):
-    "A code cell under Quarto's options, as myst-nb understands them; None for a hidden one."
-    text = cell["source"]
-    options = {k: v.lower() for k, v in OPTION.findall(text)}
-    if options.get("include") == "false": return None
-    tags = [*(["remove-input"] if options.get("echo") == "false" else []), *(["hide-input"] if options.get("code-fold") in ("true", "hide") else [])]
-    outputs = [] if options.get("output") == "false" else [o for o in cell["outputs"] if o.get("name") != "stderr"]
-    source = OPTION.sub("", text).strip("\n")
-    return cell | {"source": source, "outputs": outputs, "metadata": {"tags": tags}} if source or outputs else None
+def shown(cell, module, folder, lookup):
+    "The cells that a page has for one of a notebook: its prose with links, the API of what it exports, an example with what it shows; none if hidden."
+    text = "".join(cell["source"])
+    if cell["cell_type"] == "markdown": return [markdown(bash(pages.relink(lookup.linkify(text), folder)))] if text.strip() else []
+    said = {k: v.lower() for k, v in DIRECTIVE.findall(text)}
+    if said.keys() & {"hide", "default_exp"} or said.get("include") == "false": return []
+    if said.keys() & {"export", "exporti", "exports"}:
+        names = [n.name for n in ast.parse(text).body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and n.name[0] != "_"]
+        return [markdown(pages.relink(pages.api(f"git_notes_consolidation.{module}", n), folder)) for n in names]
+    tags = [tag for tag, on in (("remove-input", said.get("echo") == "false"), ("hide-input", said.get("code-fold") in ("true", "hide"))) if on]
+    outputs = [] if said.get("output") == "false" else [o for o in cell["outputs"] if o.get("name") != "stderr"]
+    source = DIRECTIVE.sub("", text).strip("\n")
+    return [{"cell_type": "code", "source": source, "outputs": outputs, "metadata": {"tags": tags}, "execution_count": None}] if source or outputs else []
 
 
 def for_sphinx(
@@ -83,14 +59,10 @@ def for_sphinx(
     module = next((m[1] for c in raw if c["cell_type"] == "code" and (m := re.match(r"#\|\s*default_exp\s+(\S+)", "".join(c["source"])))), None)
     folder = path.parent.relative_to(NBS).as_posix().strip(".")
     cells = [markdown(f"# {title}\n\n{{.subtitle}}\n{pages.relink(lookup.linkify(subtitle), folder)}")]
-    for cell in filtered(path)["cells"]:
-        cell["source"] = "".join(cell["source"])
-        if cell["cell_type"] == "raw": continue
-        if cell["cell_type"] == "markdown": cells.append(markdown(bash(pages.relink(cell["source"], folder))))
-        elif m := re.search(r"^show_doc\((\w+)\)", cell["source"], re.M):
-            cells.append(markdown(pages.relink(pages.api(f"git_notes_consolidation.{module}", m[1]), folder)))
-        elif shown := _shown(cell): cells.append(shown)
-    for i, cell in enumerate(drawn(cells, folder)): cell |= {"id": f"c{i}"} | ({"execution_count": None} if "outputs" in cell else {})
+    first = next(c for c in raw if c["cell_type"] == "markdown")
+    first["source"] = re.sub(r"^\s*# .+\n+> .+", "", "".join(first["source"]))
+    for cell in raw: cells += shown(cell, module, folder, lookup)
+    for i, cell in enumerate(drawn(cells, folder)): cell["id"] = f"c{i}"
     kernel = {"name": "python3", "display_name": "python3", "language": "python"}
     return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
 

@@ -112,3 +112,15 @@ def test_nothing_goes_without_a_record(tmp_path):
         assert op["operation"] == done.operation and op["after"][done.memory_id] and (done.operation == "ADD" or op["before"] != op["after"])
         assert before.items() <= (before := texts(home)).items()
     assert {r["id"] for _, _, r in read_events(open_repo(home)).records if r["kind"] == "run"} == {op["run"] for op in state_of(home).operations.values()}
+
+
+@pytest.mark.slow
+def test_the_same_input_ends_the_same(tmp_path):
+    "mem0#3009: the same input was sometimes stored, and sometimes not. Here two repositories that are told the same hold the same, byte for byte."
+    def told(name):
+        home = made(tmp_path / name, [mem("Tea is at four", "In the kitchen.", days_ago=9)])
+        w = writer(home)
+        for t in ("Tea is at five", "Tea is at four\n\nIn the kitchen.", "Replaces “Tea is at four”: tea is at six"): w.remember(t)
+        return home
+    a, b = told("a"), told("b")
+    assert {i: r for i, r in state_of(a).operations.items()} == {i: r for i, r in state_of(b).operations.items()} and texts(a) == texts(b)

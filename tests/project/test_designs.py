@@ -309,6 +309,9 @@ def test_stores_take_the_plugins_ids_and_give_back_what_they_were_given_or_refus
     known.increment_activation(one.id, NOW)
     assert known.get(one.id).activation_count == 1
     known.put(MemoryMetadata(one.id, MemoryTier.COLD), NOW)
+    assert one.id in {x.memory_id for x in known.get_by_tier(MemoryTier.COLD)} and known.get("nobody") is None
+    summaries.put(summary(source_memory_ids=(one.id, memories[1].id)), NOW)
+    assert summaries.get("sum_x").summary == "We use PostgreSQL."
     assert known.get(one.id).tier == MemoryTier.COLD and one.id in {x.memory_id for x in known.search(one.summary.split()[-1])}
     edge = MemoryEdge(memories[0].id, memories[1].id, EdgeType.REFERENCES, 0.5, "it says so", NOW)
     edges.put(edge, NOW); edges.update(MemoryEdge(edge.source_id, edge.target_id, EdgeType.REFERENCES, 0.9, "it says so", NOW), NOW)

@@ -42,6 +42,11 @@ def test_the_import_loads_nothing():
     assert loaded("import git_notes_consolidation as g; dir(g); g.__version__; g.__all__; hasattr(g, 'nothing')") == []
 
 
+def test_whoever_only_looks_loads_no_arrays_and_no_judge(done):
+    look = "import sys, os; from git_notes_consolidation.apps.cli import program; os.chdir(sys.argv[1])\ntry: program.main(['status'])\nexcept SystemExit: pass"
+    assert loaded(look, done, watch=["numpy", "sqlite3", "git_notes_consolidation.supersession.judge"]) == ["sqlite3"]
+
+
 def test_every_public_name_is_there():
     names = git_notes_consolidation.__all__
     for name in names: assert getattr(git_notes_consolidation, name) is not None
@@ -87,6 +92,18 @@ def test_the_plain_install_looks(done):
         told = cli(done, *args)
         assert (told.returncode, told.stderr) == (0, ""), (args, told.stderr)
     assert json.loads(cli(done, "status", "--json").stdout)["available"] is True
+
+
+@pytest.mark.slow
+def test_the_plain_install_consolidates_and_takes_back(tmp_path):
+    from git_notes_consolidation.consolidation.stores import open_service
+    home = new_repo(tmp_path, story())
+    assert json.loads(cli(home, "consolidate", "--dry-run", "--json").stdout) == json.loads(open_service(home).plan(SAMPLE_NOW).to_json())
+    first = json.loads(cli(home, "consolidate", "--json").stdout)["run_id"]
+    assert len(state_of(home).edges) == 6
+    taken = json.loads(cli(home, "undo", first, "--json").stdout)
+    assert taken["runs"] == [first] and state_of(home).edges == {}
+    assert cli(home, "undo", taken["undo"]).returncode == 0 and len(state_of(home).edges) == 6
 
 
 @pytest.mark.slow
