@@ -126,7 +126,8 @@ class FourWay(Scored):
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #3e43e4e9
 def score_four_ways(rows: Sequence[WriteOutcome]) -> FourWay:
     "Everything that is counted, over some pairs."
-    return FourWay(Table.of((x.gold, x.done) for x in rows), Table.of((x.gold, act_once_answered(x)) for x in rows),
+    return FourWay(Table.of((x.gold, x.done) for x in rows),
+                   Table.of((x.gold, act_once_answered(x)) for x in rows),
                    share(bool(x.asked) for x in rows), share(x.wrong for x in rows))
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #736860eb

@@ -86,8 +86,11 @@ def load_chains(
     return load_rows(path, chain_of)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #f4e3f935
-def relations_found(chain: Chain, embedder: Embedder, config: SubconsciousnessConfig) -> tuple[frozenset[Edge],
-    frozenset[str]]:
+def relations_found(
+    chain: Chain,
+    embedder: Embedder,
+    config: SubconsciousnessConfig,
+) -> tuple[frozenset[Edge], frozenset[str]]:
     "The supersessions that the pipeline finds, and the memories that it takes for current."
     edges = relate(scan_of(chain.memories, embedder, config)).edges
     known = metadata_of(chain.memories, edges, (), State())
@@ -226,7 +229,8 @@ def closure(pairs: Pairs) -> dict[tuple[str, str], set[str]]:
     for (a, b), r in pairs.items():
         if r == "duplicate": out.setdefault((b, a), set()).add(r)
     while True:
-        steps = [((a, d), _combined_relation(r, s)) for (a, b), rs in out.items() for (c, d), ss in out.items()
+        steps = [((a, d), _combined_relation(r, s))
+                 for (a, b), rs in out.items() for (c, d), ss in out.items()
                  if b == c and a != d and (a, d) not in pairs for r in rs for s in ss]
         fresh = [(p, r) for p, r in steps if r not in out.get(p, ())]
         if not fresh: return out

@@ -19,8 +19,8 @@ from git_notes_consolidation.plots.figures import (
     cluster_heaps, escape_markup, score_parts, short_label, tier_bars, TIER_COLOURS, tier_days, tier_flow,
     tier_slider, TIERS)
 from git_notes_consolidation.research.lab import (
-    chart_box, Corpus, Desk, report_progress, draw, html_table, load_corpus, move_slider, number_beside, repo_field,
-    stop, flowing_row)
+    chart_box, Corpus, Desk, draw, flowing_row, html_table, load_corpus, move_slider, number_beside,
+    repo_field, report_progress, stop)
 from ..retention.score import score_decomposition
 from ..retention.tiers import (
     counts_by_half_life, days_in_tiers, retention_frame, tier_counts, weights)
