@@ -10,7 +10,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW
 from helpers import NOTES, SOURCES, module_of, refs, story
 
 HEAVY = "numpy yaml typer rich scipy sklearn pandas plotly umap openai pydantic opentelemetry onnxruntime sqlite3 asyncio".split()
-EXTRAS = ("scipy", "sklearn", "openai", "onnxruntime", "tokenizers", "pandas", "plotly", "umap", "dask", "distributed", "mcp")
+EXTRAS = ("scipy", "sklearn", "openai", "onnxruntime", "tokenizers", "pandas", "plotly", "umap", "mcp")
 BLOCK = f"""
 import sys
 from importlib.machinery import PathFinder

@@ -7,13 +7,12 @@ from __future__ import annotations
 import json, math, os, sys, time, typer
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from rich.progress import MofNCompleteColumn
 from typing import Any, cast
-from ..fleet import sweep as sweeping
-from ..fleet.workers import cluster, NoCluster, scheduler_address
+from .. import fleet as sweeping
 from ...consolidation import service as consolidation_service
 from ...consolidation import undo as consolidation_undo
 from ...consolidation.plan import Plan
@@ -28,7 +27,6 @@ from ...core.reports import ConsolidationPhase, ConsolidationResult
 from ...core.settings import PROGRAMS
 from ...llm.redact import stays
 from ...session.hooks import ConsolidationHook
-from ...store.git import RepoError
 from ...store.state import open_questions
 from .app import (
     app, argument, Call, DRY_RUN, examples, flag, Lines, LLM, LOCAL_ONLY, option, parse_date, plain,
@@ -265,10 +263,7 @@ def _begin(file: Path, resume: bool) -> None:
 
 @consolidate_app.command(epilog=examples(
     "consolidate fleet --under ~/work --dry-run: look first", "consolidate fleet --under ~/work",
-    "consolidate fleet --under ~/work --resume: go on after a stop",
-    "consolidate fleet ~/work/huge --scheduler tcp://scheduler:8786",
-    also="With `--scheduler` the workers of a Dask cluster compute and this process reads and writes. They "
-         "need this package in the same version, but not the repository."))
+    "consolidate fleet --under ~/work --resume: go on after a stop"))
 def fleet(
     ctx: typer.Context,
     paths: list[str] | None = argument("Repositories.", metavar="PATH…"),
@@ -278,8 +273,6 @@ def fleet(
     dry_run: bool = DRY_RUN,
     workers: int = option("Processes on this machine. Default: one per core, at most four.", default=0,
                           min=0),
-    scheduler: str | None = option("A Dask scheduler: tcp://HOST:PORT or tls://HOST:PORT.",
-                                   metavar="ADDRESS", envvar="MEMORY_FLEET_SCHEDULER"),
     retries: int = option("How often to retry a repository that failed.", default=2, min=0),
     resume: bool = flag("--resume", "Skip what the last sweep did, unless notes or settings changed since."),
     state: Path | None = option("Record progress in this file. Default: fleet.jsonl in your cache directory.",
@@ -287,12 +280,8 @@ def fleet(
     max_change: float | None = option("Maximum share of a repository's current memories that a run may "
                                       "supersede.", metavar="SHARE"),
 ) -> None:
-    "Consolidate many repositories, or one with the help of many machines."
+    "Consolidate many repositories."
     call: Call = ctx.obj
-    if scheduler is not None:
-        try: scheduler_address(scheduler)
-        except ValueError as e: raise Usage(f"--scheduler {e}") from None
-        if workers: raise Usage("use either --workers or --scheduler, not both")
     named = "" if list_ is None else sys.stdin.read() if list_ == "-" else _read(Path(list_))
     settings = {} if max_change is None else {"max_change": max_change}
     todo = [sweeping.Task(p, call.clock(), settings, call.config, dry_run)
@@ -306,15 +295,12 @@ def fleet(
     def failed(path: str, times: int, why: str) -> None: call.warn(f"{path}, try {times}: {why}")
     with call.bar(MofNCompleteColumn()) as bar:
         task = bar.add_task("repositories", total=len(todo))
-        try:
-            with cluster(scheduler) if scheduler else nullcontext() as pool:
-                for o in sweeping.sweep(todo, n, pool, retries, None if dry_run else file, failed):
-                    done.append(o)
-                    bar.update(task, advance=1, description=plain(Path(o.repository).name, 24))
-        except NoCluster as e: raise RepoError(str(e)) from None
+        for o in sweeping.sweep(todo, n, retries, None if dry_run else file, failed):
+            done.append(o)
+            bar.update(task, advance=1, description=plain(Path(o.repository).name, 24))
     count = Counter(o.state for o in done)
     call.show({"repositories": [asdict(o) for o in done], "dry_run": dry_run,
                "seconds": round(time.perf_counter() - begin, 2),
-               "tasks": dict(pool.sent) if pool else {}, "state": None if dry_run else str(file),
+               "state": None if dry_run else str(file),
                **{s: count[s] for s in _STATES}}, *fleet_lines(done), rows=map(asdict, done))
     if count["failed"]: raise typer.Exit(1)
