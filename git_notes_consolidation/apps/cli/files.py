@@ -5,17 +5,20 @@
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #5321c271
 from __future__ import annotations
 import io, math, os, re, shlex, sys, typer
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from rich.table import Table
 from rich.text import Text
 from typing import Any
 from git_notes_consolidation.apps.cli.app import (
-    app, argument, Call, DRY_RUN, examples, flag, option, plain, require_namespace, short, Usage, why_empty,
-    write_csv)
+    app, argument, Call, DRY_RUN, examples, flag, Lines, option, plain, require_namespace, short, Usage,
+    why_empty, write_csv)
 from ...core.loading import load_settings, project_file, Settings
 from ...core.memory import digest
+from ...staleness import file_check
+from ...store.damage import counted_noun
 from ...store.git import open_repo, RepoError
 from ...writing.files import archive as files_archive, export as files_export
 from ...writing.files import reading as files_reading, tidy as files_tidy
@@ -79,6 +82,54 @@ _CLAUDE = flag("--claude", "Use Claude Code's memory folder of this project.")
 _LINES = option("At most N lines.", metavar="N")
 _BYTES = option("At most N bytes, such as 25k.", "--bytes", metavar="N")
 _TOKENS = option("At most N tokens.", metavar="N")
+
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #09bd6e28
+def _annotation(path: str, line: int, text: str) -> str:
+    "A warning as GitHub's workflows read it."
+    def data(x: str, more: str = "") -> str:
+        return "".join(f"%{ord(c):02X}" if c in f"%\r\n{more}" else c for c in plain(x))
+    return f"::warning file={data(path, ':,')},line={line}::{data(text)}"
+
+
+def _dead_lines(path: str, found: Sequence[file_check.Dead]) -> Lines:
+    "The names in a file that are not there."
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(width=5, justify="right")
+    grid.add_column(overflow="fold")
+    for x in found:
+        grid.add_row(Text(str(x.name.line)), Text(plain(x.name.text, 120)))
+        grid.add_row("", Text(plain(x.reason, 200), style="dim"))
+    n = f"{len(found)} names are" if len(found) > 1 else "1 name is"
+    return [Text(f"{plain(path)}: {n} not in the repository", style="bold"), grid, ""]
+
+
+def _find_dead(call: Call, files: Iterable[Path] | None) -> tuple[dict[str, list[file_check.Dead]], int]:
+    "What is not there, by file, worst first; and how many different names were looked up."
+    repo = open_repo(call.repo)
+    with call.bar() as bar:
+        bar.add_task("reading files")
+        tree = file_check.read_tree(repo)
+        wanted = file_check.agent_files(tree) if files is None else [_name_in_notes(p, repo.worktree)
+                                                                     for p in files]
+        texts = {p: tree.read(p) for p in wanted if p in tree.files}
+        found = file_check.dead_names(repo, texts, tree)
+    n = sum(len({x.text for x in file_check.file_names(t)}) for t in texts.values())
+    return dict(sorted(found.items(), key=lambda x: (-len(x[1]), x[0]))), n
+
+
+def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
+    "Show what is not there; with --check, end with 1 if anything is not."
+    found, n = _find_dead(call, files)
+    if not found: raise Usage("there is no CLAUDE.md, AGENTS.md or other file here that agents read; name one: "
+                              "gnc tidy FILE")
+    rows = [{"path": p} | x.to_dict() for p, xs in found.items() for x in xs]
+    lines = [x for p, xs in found.items() if xs for x in _dead_lines(p, xs)]
+    many = counted_noun(len(found), "file")
+    call.show({"files": [*found], "names": n, "dead": rows},
+              *lines, f"{many}, {n} names: {len(rows) or 'none'} not in the repository.", rows=rows)
+    if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or call.as_csv):
+        for r in rows: print(_annotation(r["path"], r["line"], f"{r['name']}: {r['reason']}"))
+    if check and rows: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #43742ae2
 def _line_numbers(e: Entry) -> str:
@@ -214,6 +265,7 @@ def _end(call: Call, skipped: Sequence[str], refused: Sequence[str]) -> None:
 
 
 @app.command(epilog=examples(
+    "tidy: what CLAUDE.md, AGENTS.md and others name that is not there", "tidy --check: for CI",
     "tidy MEMORY.md: show what would be removed", "tidy MEMORY.md --apply: remove it",
     "tidy MEMORY.md --undo: bring it back", "tidy MEMORY.md --lines 200: for a host that reads no more",
     "tidy MEMORY.md --take 12: remove what you say", "tidy --claude: Claude Code's notes on this project"))
@@ -230,9 +282,15 @@ def tidy(
                                       max=1, metavar="SHARE", show_default="0.33"),
     take: list[int] | None = option("Remove the entry that begins at this line; repeatable.", metavar="LINE"),
     diff: bool = flag("--diff", "Print only a unified diff."),
+    check: bool = flag("--check", "Only show what files name that the repository does not have; exit with 1 if "
+                                  "there is any."),
 ) -> None:
-    "Remove duplicate and replaced entries from a memory file. No git needed."
+    "Check the files that agents read against the repository; remove duplicate entries from one."
     call: Call = ctx.obj
+    acts = apply or undo or take or diff or lines or bytes_ or tokens
+    if check and acts: raise Usage("--check only looks; it goes with files or --claude")
+    if check or not (paths or claude or acts):
+        return _check_files(call, _paths(call, paths, claude) if paths or claude else None, check)
     if apply and undo: raise Usage("use either --apply or --undo, not both")
     found = _paths(call, paths, claude)
     if undo: return _undo(call, found, claude or any(Path(p).is_dir() for p in paths or ()))
