@@ -118,18 +118,21 @@ def new_name(repo: Repo, d: Departure, tree: Tree) -> str:  # Empty: it has none
     now = path.removesuffix(end) if path.endswith(end) else ""
     return now if now and tree.has(now) else ""
 
-# %% ../../nbs/12_staleness/07_file_check.ipynb #af22659f
+# %% ../../nbs/12_staleness/07_file_check.ipynb #df667037
 _MADE = re.compile(
     r"(?i)\b(?:creat\w*|add(?:s|ed|ing)?|writ(?:e|es|ing|ten)|generat\w*|new|outputs?|will|produc\w+|"
     r"sav(?:es?|ed|ing)|stor(?:es?|ed|ing)|logs?|cach\w+|e\.g|eg|examples?|such as|like|sample|placeholder|"
     r"copy|touch|mkdir|templates?|scaffold\w*|install\w*|download\w*|optional\w*|exists?|present|users?|"
     r"local(?:ly)?|(?:git)?ignored?|committed|convention\w*|nam(?:es?|ed|ing)|patterns?|should|must|put|place|"
     r"emit\w*|dump\w*|plan\w*|todo|future|propos\w+|would|repo(?:sitory)?(?:'s)?|wrong|bad|don't|do not|avoid|never|instead)\b|[❌✗]")
-_OLD = re.compile(r"(?i)\b(?:legacy|old|historical\w*|archived?|formerly|no longer)\b")
+_OLD = re.compile(r"(?i)\b(?:legacy|old|historical\w*|archived?|formerly|no longer|original(?:ly)?)\b")
 _GENERATED = re.compile(
     r"(?:^|/)(?:node_modules|dist|build|out|target|bin|obj|\.?venv|env|coverage|htmlcov|__pycache__|\.next|"
     r"\.nuxt|\.cache|tmp|temp|logs?|vendor|generated|gen|\.git|site-packages|artifacts?|outputs?|results?)"
     r"(?:/|$)|\.(?:log|pyc|tmp|lock|sqlite3?|db|local)$|(?:^|/)\.env")
+# A file of code that is not called like many others: `RetryPolicy.ts`, `job-queue.py`
+_OWN_NAME = re.compile(r"(?=\w*[a-z]\w*[A-Z_-]|\w+-)[\w-]+\.(?:py|[cm]?[jt]sx?|go|rs|java|kt|swift|rb|cs|cpp|c|h|php|"
+                       r"vue|svelte|sh|sql|proto)")
 # A program's settings, which each person may have
 _OWN = re.compile(r"\.(?!github/|circleci/|gitlab|\.)(?:\w+/settings\b|(?!claude/|agents/|cursor/))")
 
@@ -195,7 +198,7 @@ class Dead:
                 "reason": self.reason, "now": self.now, "commit": self.commit,
                 "when": self.when and self.when.isoformat()}
 
-# %% ../../nbs/12_staleness/07_file_check.ipynb #96220036
+# %% ../../nbs/12_staleness/07_file_check.ipynb #35eaf944
 def _path(n: FileName) -> str:  # Empty: nothing to look for
     "What is looked for: of a pattern its folder."
     if n.kind == "glob": return n.text.split("*")[0].rpartition("/")[0]
@@ -207,13 +210,16 @@ def _gone(repo: Repo, n: FileName, base: str, found: Sequence[Departure], tree: 
     around = n.around.replace(n.text, "")
     if n.form not in ("link", "import"):
         here = {n.text, posixpath.normpath(posixpath.join(base, n.text))}
-        if "/" not in n.text and not {d.meant for d in found} <= here: return None
+        meant = {d.meant for d in found}
+        own = len(meant) == 1 and _OWN_NAME.fullmatch(n.text) and not _MADE.search(around)
+        if "/" not in n.text and not (own or meant <= here): return None
         if reports(around) or _OLD.search(around) or _OWN.match(n.text): return None
-    d = found[0]
+    each = [*{d.commit: d for d in reversed(found)}.values()][::-1][:4]  # A folder empties file by file
+    d, now = next(((d, x) for d in each if (x := new_name(repo, d, tree))), (found[0], ""))
     by = f"{d.commit[:9]} of {d.when:%Y-%m-%d}, “{d.subject[:60]}”"
-    if now := new_name(repo, d, tree):
-        return Dead(n, "renamed", f"{d.meant} is {now} since {by}", now, d.commit, d.when)
-    return Dead(n, "deleted", f"{d.meant} was deleted in {by}", "", d.commit, d.when)
+    what = "" if d.meant == _path(n) else f"{d.meant}: "
+    if now: return Dead(n, "renamed", f"{what}now {now}, since {by}", now, d.commit, d.when)
+    return Dead(n, "deleted", f"{what}deleted in {by}", "", d.commit, d.when)
 
 
 def _missing(n: FileName, base: str, tree: Tree) -> Dead | None:
@@ -226,7 +232,7 @@ def _missing(n: FileName, base: str, tree: Tree) -> Dead | None:
     if not tree.has(parent, base): return None
     return Dead(n, "missing", f"{parent}/ has no such file, and never had")
 
-# %% ../../nbs/12_staleness/07_file_check.ipynb #d219f154
+# %% ../../nbs/12_staleness/07_file_check.ipynb #cf8d0f32
 _DEFINED = {"script": "no package.json has a script", "target": "no Makefile has a target",
             "recipe": "no justfile has a recipe"}
 
@@ -244,8 +250,8 @@ def dead_names(
     absent = {p: [n for n in ns if (x := _path(n)) and not tree.has(x, base[p]) and tree.covers(x, base[p])]
               for p, ns in names.items()}
     ignored = _ignored(repo, {_path(n) for ns in absent.values() for n in ns})
-    absent = {p: [n for n in ns if n.form in ("link", "import") or not (
-        _GENERATED.search(_path(n)) or _path(n) in ignored)] for p, ns in absent.items()}
+    absent = {p: [n for n in ns if _path(n) not in ignored and (
+        n.form in ("link", "import") or not _GENERATED.search(_path(n)))] for p, ns in absent.items()}
     was = departures(repo, {_path(n) for ns in absent.values() for n in ns})
     out = {}
     for p, ns in absent.items():

@@ -28,7 +28,7 @@ class FileName(NamedTuple):
     around: str  # The sentence or the line that it stands in
     folder: bool = False  # It is written with a slash at its end
 
-# %% ../../nbs/12_staleness/06_file_names.ipynb #86b34eca
+# %% ../../nbs/12_staleness/06_file_names.ipynb #c3a9b675
 _ELSEWHERE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|/|~|\\|#|@[\w-]+/)", re.I)
 _PLACEHOLDER = re.compile(
     r"[<>{}#$|\"'`;()=,%\[\]\s…]|\.\.\.|^-|(?-i:\bX\.|[a-z]Here\b)|YYYY|"
@@ -47,7 +47,7 @@ def path_of(
 
 def link_target(href: str) -> str:  # Empty where it leads elsewhere
     "The file that a link leads to."
-    path = re.split(r"[#?]", unquote(href))[0].strip()
+    path = re.split(r"[#?]", unquote(href))[0].strip().removeprefix("mdc:")  # As Cursor writes it
     if _ELSEWHERE.search(path) or re.search(r"[<>{}*|$\s]|^[\w.-]+@[\w.-]+$", path): return ""
     return path.removeprefix("./").rstrip("/")
 
