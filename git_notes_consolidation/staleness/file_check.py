@@ -118,21 +118,22 @@ def new_name(repo: Repo, d: Departure, tree: Tree) -> str:  # Empty: it has none
     now = path.removesuffix(end) if path.endswith(end) else ""
     return now if now and tree.has(now) else ""
 
-# %% ../../nbs/12_staleness/07_file_check.ipynb #df667037
+# %% ../../nbs/12_staleness/07_file_check.ipynb #d6422fe6
 _MADE = re.compile(
     r"(?i)\b(?:creat\w*|add(?:s|ed|ing)?|writ(?:e|es|ing|ten)|generat\w*|new|outputs?|will|produc\w+|"
     r"sav(?:es?|ed|ing)|stor(?:es?|ed|ing)|logs?|cach\w+|e\.g|eg|examples?|such as|like|sample|placeholder|"
     r"copy|touch|mkdir|templates?|scaffold\w*|install\w*|download\w*|optional\w*|exists?|present|users?|"
-    r"local(?:ly)?|(?:git)?ignored?|committed|convention\w*|nam(?:es?|ed|ing)|patterns?|should|must|put|place|"
-    r"emit\w*|dump\w*|plan\w*|todo|future|propos\w+|would|repo(?:sitory)?(?:'s)?|wrong|bad|don't|do not|avoid|never|instead)\b|[❌✗]")
+    r"local(?:ly)?|(?:git)?ignored?|committed|convention\w*|nam(?:es?|ed|ing)|patterns?|should|must|put|"
+    r"place|emit\w*|dump\w*|plan\w*|todo|future|propos\w+|would|repo(?:sitory)?(?:'s)?|wrong|bad|don't|"
+    r"do not|avoid|never|instead)\b|[❌✗]")
 _OLD = re.compile(r"(?i)\b(?:legacy|old|historical\w*|archived?|formerly|no longer|original(?:ly)?)\b")
 _GENERATED = re.compile(
     r"(?:^|/)(?:node_modules|dist|build|out|target|bin|obj|\.?venv|env|coverage|htmlcov|__pycache__|\.next|"
     r"\.nuxt|\.cache|tmp|temp|logs?|vendor|generated|gen|\.git|site-packages|artifacts?|outputs?|results?)"
     r"(?:/|$)|\.(?:log|pyc|tmp|lock|sqlite3?|db|local)$|(?:^|/)\.env")
 # A file of code that is not called like many others: `RetryPolicy.ts`, `job-queue.py`
-_OWN_NAME = re.compile(r"(?=\w*[a-z]\w*[A-Z_-]|\w+-)[\w-]+\.(?:py|[cm]?[jt]sx?|go|rs|java|kt|swift|rb|cs|cpp|c|h|php|"
-                       r"vue|svelte|sh|sql|proto)")
+_OWN_NAME = re.compile(r"(?=\w*[a-z]\w*[A-Z_-]|\w+-)[\w-]+\.(?:py|[cm]?[jt]sx?|go|rs|java|kt|swift|rb|cs|cpp|"
+                       r"c|h|php|vue|svelte|sh|sql|proto)")
 # A program's settings, which each person may have
 _OWN = re.compile(r"\.(?!github/|circleci/|gitlab|\.)(?:\w+/settings\b|(?!claude/|agents/|cursor/))")
 
@@ -146,7 +147,7 @@ def _ignored(repo: Repo, names: Iterable[str]) -> set[str]:
     except RepoError: return set()  # None of them
     return {x.removesuffix("/x") for x in said.decode("utf-8", "replace").split("\0")}
 
-# %% ../../nbs/12_staleness/07_file_check.ipynb #c006c276
+# %% ../../nbs/12_staleness/07_file_check.ipynb #2dc5d75e
 _TARGETS = re.compile(r"^(?!\t)([^\s#:=][^#:=\n]*?)\s*::?(?!=)(?:[ \t]|$)", re.M)
 _RECIPES = re.compile(r"^@?([A-Za-z_][\w-]*)(?:[ \t]+(?:[^:\"'\n]|\"[^\"\n]*\"|'[^'\n]*')*)?:(?!=)|"
                       r"^(?:alias|mod\??)[ \t]+([\w-]+)", re.M)
@@ -166,13 +167,15 @@ def commands_of(
     unsure = any("$" in t or "%" in t for t in targets) or re.search(r"^-?include\b.*\$", text, re.M)
     just = [*tree.named("justfile", "Justfile", ".justfile"), *(p for p in tree.files if p.endswith(".just"))]
     recipes = {a or b for p in just for a, b in _RECIPES.findall(tree.read(p))}
-    return {"script": frozenset(scripts) if packages else None, "recipe": frozenset(recipes) if just else None,
+    return {"script": frozenset(scripts) if packages else None,
+            "recipe": frozenset(recipes) if just else None,
             "target": None if unsure or not made else frozenset(targets)}
 
-# %% ../../nbs/12_staleness/07_file_check.ipynb #6b48e6d2
-# Looked up in the documentation of Claude Code, Codex, Gemini, Cursor, Windsurf, Cline, Copilot, Continue and Serena
+# %% ../../nbs/12_staleness/07_file_check.ipynb #989bde10
+# By the documentation of Claude Code, Codex, Gemini, Cursor, Windsurf, Cline, Copilot, Continue, Serena
 _READ = re.compile(
-    r"(?:^|/)(?:CLAUDE(?:\.local)?|AGENTS|GEMINI|MEMORY)\.md$|(?:^|/)\.(?:cursorrules|windsurfrules|clinerules)$|"
+    r"(?:^|/)(?:CLAUDE(?:\.local)?|AGENTS|GEMINI|MEMORY)\.md$|"
+    r"(?:^|/)\.(?:cursorrules|windsurfrules|clinerules)$|"
     r"(?:^|/)(?:\.clinerules|memory-bank|\.(?:claude|cursor|windsurf|continue)/rules|\.serena/memories|"
     r"\.github/instructions)/.*\.(?:md|mdc)$|(?:^|/)\.github/copilot-instructions\.md$")
 
@@ -198,7 +201,7 @@ class Dead:
                 "reason": self.reason, "now": self.now, "commit": self.commit,
                 "when": self.when and self.when.isoformat()}
 
-# %% ../../nbs/12_staleness/07_file_check.ipynb #35eaf944
+# %% ../../nbs/12_staleness/07_file_check.ipynb #960be349
 def _path(n: FileName) -> str:  # Empty: nothing to look for
     "What is looked for: of a pattern its folder."
     if n.kind == "glob": return n.text.split("*")[0].rpartition("/")[0]
@@ -224,7 +227,8 @@ def _gone(repo: Repo, n: FileName, base: str, found: Sequence[Departure], tree: 
 
 def _missing(n: FileName, base: str, tree: Tree) -> Dead | None:
     "A name that never was there; none where there is doubt."
-    if n.form == "link" and ("/" in n.text or has_ending(n.text)):
+    example = re.search(r"(?i)\bexamples?\b", n.around)
+    if n.form == "link" and ("/" in n.text or has_ending(n.text)) and not example:
         return Dead(n, "missing", "the link leads to no file, and never did")
     parent, around = posixpath.dirname(n.text), n.around.replace(n.text, "")
     sure = n.kind == "path" and n.form in ("code", "import") and parent and has_ending(n.text)
@@ -232,7 +236,7 @@ def _missing(n: FileName, base: str, tree: Tree) -> Dead | None:
     if not tree.has(parent, base): return None
     return Dead(n, "missing", f"{parent}/ has no such file, and never had")
 
-# %% ../../nbs/12_staleness/07_file_check.ipynb #cf8d0f32
+# %% ../../nbs/12_staleness/07_file_check.ipynb #c0a9746c
 _DEFINED = {"script": "no package.json has a script", "target": "no Makefile has a target",
             "recipe": "no justfile has a recipe"}
 
@@ -255,8 +259,8 @@ def dead_names(
     was = departures(repo, {_path(n) for ns in absent.values() for n in ns})
     out = {}
     for p, ns in absent.items():
-        found = [_gone(repo, n, base[p], was[_path(n)], tree) if _path(n) in was else _missing(n, base[p], tree)
-                 for n in ns]
+        found = [_gone(repo, n, base[p], was[_path(n)], tree) if _path(n) in was else
+                 _missing(n, base[p], tree) for n in ns]
         found += [Dead(n, "missing", f"{_DEFINED[n.kind]} {n.text}") for n in names[p]
                   if (there := defined.get(n.kind)) is not None and n.text not in there
                   and not (n.kind == "target" and tree.has(n.text))]

@@ -51,13 +51,13 @@ def link_target(href: str) -> str:  # Empty where it leads elsewhere
     if _ELSEWHERE.search(path) or re.search(r"[<>{}*|$\s]|^[\w.-]+@[\w.-]+$", path): return ""
     return path.removeprefix("./").rstrip("/")
 
-# %% ../../nbs/12_staleness/06_file_names.ipynb #1d1e80a0
+# %% ../../nbs/12_staleness/06_file_names.ipynb #aa1808a0
 _ENDINGS = frozenset(
     "py pyi ipynb md mdx mdc rst txt adoc toml yaml yml json jsonc json5 ini cfg conf js mjs cjs jsx ts mts "
     "cts tsx vue svelte astro css scss sass less html xml svg png jpg go mod sum rs java kt kts gradle scala "
-    "groovy cs csproj sln props vb c h cc cpp hpp m mm swift rb rake gemspec php pl lua r jl ex exs erl hs ml "
-    "clj dart zig nim sh bash zsh fish ps1 bat cmd sql prisma graphql proto tf hcl nix mk cmake just service "
-    "csv tsv sample template tmpl j2 hbs ejs".split())
+    "groovy cs csproj sln props vb c h cc cpp hpp m mm swift rb rake gemspec php pl lua r jl ex exs erl hs "
+    "ml clj dart zig nim sh bash zsh fish ps1 bat cmd sql prisma graphql proto tf hcl nix mk cmake just "
+    "service csv tsv sample template tmpl j2 hbs ejs".split())
 
 
 def has_ending(path: str) -> bool:
@@ -109,7 +109,7 @@ def _drawn(lines: Sequence[str], first: int) -> Iterator[FileName]:
         if depth >= 0 and all(names):
             yield FileName("path", "/".join(names), first + n, "tree", " ".join(remark), name.endswith("/"))
 
-# %% ../../nbs/12_staleness/06_file_names.ipynb #66c7aa61
+# %% ../../nbs/12_staleness/06_file_names.ipynb #2968e819
 _IMPORT = re.compile(r"(?<!\S)@((?:\.{0,2}/)?[\w./-]+\.\w{1,9})(?=[\s,.;:)]|$)")
 _PROSE = re.compile(r"(?<![\w/.@:`~\\-])((?:[\w.@-]+/)+[\w.@-]+\.[A-Za-z]\w{0,8})(?![\w/@-])")
 _SHELLS = frozenset(["bash", "sh", "shell", "console", "zsh", "shell-session"])
@@ -150,7 +150,7 @@ def _in_line(token: Any) -> Iterator[FileName]:
         linked += c.nesting if c.type.startswith("link_") else 0
         if c.type in ("link_open", "image"):
             if p := link_target(said): yield FileName("path", p, line, "link", around)
-        elif c.type == "code_inline": yield from _in_ticks(c.content, line, around)
+        elif c.type == "code_inline" and not linked: yield from _in_ticks(c.content, line, around)
         elif c.type == "text" and not linked: yield from _in_text(c.content, line, around)
         line += c.type in ("softbreak", "hardbreak")
 
