@@ -120,8 +120,9 @@ def _find_dead(call: Call, files: Iterable[Path] | None) -> tuple[dict[str, list
 def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
     "Show what is not there; with --check, end with 1 if anything is not."
     found, n = _find_dead(call, files)
-    if not found: raise Usage("there is no CLAUDE.md, AGENTS.md or other file here that agents read; name one: "
-                              "gnc tidy FILE")
+    if not found:
+        raise Usage("there is no CLAUDE.md, AGENTS.md or other file here that agents read; name one: "
+                    "gnc tidy FILE")
     rows = [{"path": p} | x.to_dict() for p, xs in found.items() for x in xs]
     lines = [x for p, xs in found.items() if xs for x in _dead_lines(p, xs)]
     many = counted_noun(len(found), "file")
@@ -282,8 +283,8 @@ def tidy(
                                       max=1, metavar="SHARE", show_default="0.33"),
     take: list[int] | None = option("Remove the entry that begins at this line; repeatable.", metavar="LINE"),
     diff: bool = flag("--diff", "Print only a unified diff."),
-    check: bool = flag("--check", "Only show what files name that the repository does not have; exit with 1 if "
-                                  "there is any."),
+    check: bool = flag("--check", "Only show what files name that the repository does not have; exit with 1 "
+                                  "if there is any."),
 ) -> None:
     "Check the files that agents read against the repository; remove duplicate entries from one."
     call: Call = ctx.obj
