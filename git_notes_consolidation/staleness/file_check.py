@@ -118,15 +118,16 @@ def new_name(repo: Repo, d: Departure, tree: Tree) -> str:  # Empty: it has none
     now = path.removesuffix(end) if path.endswith(end) else ""
     return now if now and tree.has(now) else ""
 
-# %% ../../nbs/12_staleness/07_file_check.ipynb #d6422fe6
+# %% ../../nbs/12_staleness/07_file_check.ipynb #5dfddc2b
 _MADE = re.compile(
     r"(?i)\b(?:creat\w*|add(?:s|ed|ing)?|writ(?:e|es|ing|ten)|generat\w*|new|outputs?|will|produc\w+|"
     r"sav(?:es?|ed|ing)|stor(?:es?|ed|ing)|logs?|cach\w+|e\.g|eg|examples?|such as|like|sample|placeholder|"
     r"copy|touch|mkdir|templates?|scaffold\w*|install\w*|download\w*|optional\w*|exists?|present|users?|"
     r"local(?:ly)?|(?:git)?ignored?|committed|convention\w*|nam(?:es?|ed|ing)|patterns?|should|must|put|"
-    r"place|emit\w*|dump\w*|plan\w*|todo|future|propos\w+|would|repo(?:sitory)?(?:'s)?|wrong|bad|don't|"
-    r"do not|avoid|never|instead)\b|[❌✗]")
-_OLD = re.compile(r"(?i)\b(?:legacy|old|historical\w*|archived?|formerly|no longer|original(?:ly)?)\b")
+    r"place|emit\w*|dump\w*|plan\w*|built|bundled|compiled|todo|future|propos\w+|would|"
+    r"repo(?:sitory)?(?:'s)?|wrong|bad|don't|do not|avoid|never|instead)\b|[❌✗]")
+_OLD = re.compile(r"(?i)\b(?:legacy|old|historical\w*|archived?|formerly|no longer|original(?:ly)?|"
+                  r"(?:was|were) (?:in|located|called|named))\b")
 _GENERATED = re.compile(
     r"(?:^|/)(?:node_modules|dist|build|out|target|bin|obj|\.?venv|env|coverage|htmlcov|__pycache__|\.next|"
     r"\.nuxt|\.cache|tmp|temp|logs?|vendor|generated|gen|\.git|site-packages|artifacts?|outputs?|results?)"
