@@ -5,4 +5,5 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "staleness": "stale compare Comparison",
     "lifetimes": "Stale",
     "history": "tip_of",
+    "file_check": "dead_names Dead",
 })

@@ -306,6 +306,8 @@ def tidy(
         where = [*(paths or ()), *(["--claude"] if claude else [])]
         some = [p for p in plans if p.taken or p.asked or p.over] or plans[:1]
         told = [x for p in some for x in _plan_lines(p, p.file.path in done, call.verbose)]
+        dead = dict[str, list[file_check.Dead]]()
+        with suppress(RepoError): dead, _ = _find_dead(call, found)  # Outside of a repository nothing is known
         archives = [files_archive.archive_of(files_reading.real_path(p)).name
                     for p, run in done.items() if run]
         if archives:
@@ -317,8 +319,9 @@ def tidy(
                     *(("take", n) for n in take or ()), ("max-change", share and f"{share:.2f}"))
             again = [*where, *(w for k, v in more if v for w in (f"--{k}", str(v)))]
             told.append(Text(f"Nothing was written. To do it: {_command(*again)} --apply"))
-        call.show({"files": rows, "applied": apply, "refused": refused, "passed": skipped},
-                  Text("\n").join(told))
+        call.show({"files": rows, "applied": apply, "refused": refused, "passed": skipped,
+                   "dead": [{"path": p} | x.to_dict() for p, xs in dead.items() for x in xs]},
+                  Text("\n").join(told), *(x for p, xs in dead.items() if xs for x in _dead_lines(p, xs)))
     _end(call, skipped, refused)
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #ff8590be
