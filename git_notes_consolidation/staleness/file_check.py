@@ -185,6 +185,30 @@ def agent_files(tree: Tree) -> list[str]:
     "Files of a repository that agents read."
     return sorted(p for p in tree.files if _READ.search(p) and "node_modules/" not in p)
 
+# %% ../../nbs/12_staleness/07_file_check.ipynb #1aeef4c5
+class Copy(NamedTuple):
+    "A file nearly all of whose lines stand in another."
+    path: str
+    whole: str  # The other file
+    same: int  # Lines
+    lines: int  # Different lines that are not empty
+
+
+def copies(
+    texts: Mapping[str, str],  # By path
+    least: int = 10,  # Lines; shorter files are left alone
+    share: float = 0.9,
+) -> list[Copy]:
+    "Files that are copies; of two that are the same, the second."
+    sets = {p: {line.strip() for line in t.splitlines()} - {""} for p, t in texts.items()}
+    out, kept = list[Copy](), list[str]()
+    for p in sorted(sets, key=lambda p: (-len(sets[p]), p)):
+        same, whole = max(((len(sets[p] & sets[k]), k) for k in kept), default=(0, ""))
+        n = len(sets[p])
+        if n >= least and same >= share * n: out.append(Copy(p, whole, same, n))
+        else: kept.append(p)
+    return out
+
 # %% ../../nbs/12_staleness/07_file_check.ipynb #257e5023
 @dataclass(frozen=True)
 class Dead:

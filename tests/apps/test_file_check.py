@@ -61,6 +61,14 @@ def test_ci_marks_the_line_and_a_commit_gives_no_command(home, monkeypatch):
     assert len(marks) == 4 and all(x.startswith("::warning file=CLAUDE.md,line=1::") for x in marks) and "%250A" in marks[0]
 
 
+def test_a_copy_is_said_and_a_link_is_none(home):
+    (home / "CLAUDE.md").write_text("# Rules\n" + "".join(f"- Rule {n}\n" for n in range(20)))
+    (home / "GEMINI.md").write_text((home / "CLAUDE.md").read_text() + "- One more\n"); (home / "AGENTS.md").symlink_to("CLAUDE.md")
+    said = gnc("tidy", "--json", repo=home).json
+    assert [(c["path"], c["whole"]) for c in said["copies"]] == [("CLAUDE.md", "GEMINI.md")] and "AGENTS.md" not in said["files"]
+    assert "CLAUDE.md: 21 of its 21 lines are in GEMINI.md too; a line @GEMINI.md" in " ".join(gnc("tidy", repo=home).out.split())
+
+
 def test_what_cannot_be_known_is_not_said(home, tmp_path):
     (home / "link").symlink_to(tmp_path); (home / ".gitignore").write_text("reports/\n")
     quiet = ("`link/x.py`, [a](../elsewhere/b.md), `reports/today.md`, `~/.config/x.toml`, `src/cache.py` was removed, `node_modules/a/b.js`, "

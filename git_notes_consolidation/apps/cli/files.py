@@ -103,30 +103,39 @@ def _dead_lines(path: str, found: Sequence[file_check.Dead]) -> Lines:
     return [Text(f"{plain(path)}: {n} not in the repository", style="bold"), grid, ""]
 
 
-def _find_dead(call: Call, files: Iterable[Path] | None) -> tuple[dict[str, list[file_check.Dead]], int]:
-    "What is not there, by file, worst first; and how many different names were looked up."
+def _find_dead(
+    call: Call,
+    files: Iterable[Path] | None,  # Default: what agents read
+) -> tuple[dict[str, list[file_check.Dead]], dict[str, str]]:  # Worst first; and the files' texts
+    "What files name that is not there."
     repo = open_repo(call.repo)
     with call.bar() as bar:
         bar.add_task("reading files")
         tree = file_check.read_tree(repo)
         wanted = file_check.agent_files(tree) if files is None else [_name_in_notes(p, repo.worktree)
                                                                      for p in files]
-        texts = {p: tree.read(p) for p in wanted if p in tree.files}
+        # A link's text is that of the file that it leads to
+        texts = {p: tree.read(p) for p in wanted if p in tree.files
+                 and not (repo.worktree and (repo.worktree / p).is_symlink())}
         found = file_check.dead_names(repo, texts, tree)
-    n = sum(len({x.text for x in file_check.file_names(t)}) for t in texts.values())
-    return dict(sorted(found.items(), key=lambda x: (-len(x[1]), x[0]))), n
+    return dict(sorted(found.items(), key=lambda x: (-len(x[1]), x[0]))), texts
 
 
 def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
     "Show what is not there; with --check, end with 1 if anything is not."
-    found, n = _find_dead(call, files)
+    found, texts = _find_dead(call, files)
+    twins = file_check.copies(texts)
+    n = sum(len({x.text for x in file_check.file_names(t)}) for t in texts.values())
     if not found:
         raise Usage("there is no CLAUDE.md, AGENTS.md or other file here that agents read; name one: "
                     "gnc tidy FILE")
     rows = [{"path": p} | x.to_dict() for p, xs in found.items() for x in xs]
     lines = [x for p, xs in found.items() if xs for x in _dead_lines(p, xs)]
+    lines += [f"{plain(c.path)}: {c.same} of its {c.lines} lines are in {plain(c.whole)} too; a line "
+              f"@{plain(os.path.relpath(c.whole, os.path.dirname(c.path)))} in their place imports them, in "
+              "Claude Code and Gemini." for c in twins]
     many = counted_noun(len(found), "file")
-    call.show({"files": [*found], "names": n, "dead": rows},
+    call.show({"files": [*found], "names": n, "dead": rows, "copies": [c._asdict() for c in twins]},
               *lines, f"{many}, {n} names: {len(rows) or 'none'} not in the repository.", rows=rows)
     if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or call.as_csv):
         for r in rows: print(_annotation(r["path"], r["line"], f"{r['name']}: {r['reason']}"))
