@@ -316,7 +316,7 @@ def tidy(
         some = [p for p in plans if p.taken or p.asked or p.over] or plans[:1]
         told = [x for p in some for x in _plan_lines(p, p.file.path in done, call.verbose)]
         dead = dict[str, list[file_check.Dead]]()
-        with suppress(RepoError): dead, _ = _find_dead(call, found)  # Outside of a repository nothing is known
+        with suppress(RepoError): dead, _ = _find_dead(call, found)  # Outside of a repository none is known
         archives = [files_archive.archive_of(files_reading.real_path(p)).name
                     for p, run in done.items() if run]
         if archives:
