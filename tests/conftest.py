@@ -30,7 +30,7 @@ def pytest_collection_modifyitems(items):
 @pytest.fixture(scope="session", autouse=True)
 def bare_environment(tmp_path_factory):
     "No configuration of the user, the system or a surrounding git command reaches a test."
-    from git_notes_consolidation.core.authors import AGENTS
+    from git_notes_consolidation.core.memory import AGENTS
     with pytest.MonkeyPatch.context() as m:
         for name in list(os.environ):
             if name.startswith(("GIT_", "MEMORY_", "GNC_", "HOOK_", "SUBCOG_")) and name != "GNC_SHARED" or name in AGENTS: m.delenv(name)

@@ -9,66 +9,41 @@ from contextlib import closing, redirect_stderr, redirect_stdout
 from dataclasses import replace
 from datetime import datetime, timedelta, timezone
 from functools import cache
+from fuzz_base import NEW, OLD, PLACED, SUMMARY, folder, put, target, text_of, typed
 from io import StringIO
 from pathlib import Path
-
-from git_notes_consolidation.store import changes as arrivals
-from git_notes_consolidation.session import block
-from git_notes_consolidation.apps.cli import app as cli
-from git_notes_consolidation.apps.cli import program as apps_program
-from git_notes_consolidation.core import loading as config
-from git_notes_consolidation.core import settings as core_settings
-from git_notes_consolidation.core import parsing as core_parsing
-from git_notes_consolidation.evaluation import dates as dating
-from git_notes_consolidation.store import git as store_git
-from git_notes_consolidation.apps.mcp import server as apps_server
-from git_notes_consolidation.apps.mcp import tools as workspace
-from git_notes_consolidation.similarity import lexical as embedding
-from git_notes_consolidation.similarity import embedder as similarity_embedder
-from git_notes_consolidation.similarity import plugin_vectors as similarity_plugin_vectors
-from git_notes_consolidation.evaluation import pairs as evaluation
-from git_notes_consolidation.evaluation import chains as evaluation_chains
-from git_notes_consolidation.text import facts
-from git_notes_consolidation.retention import touches as forecast
-from git_notes_consolidation.staleness import history as gitlog
-from git_notes_consolidation.session import hooks
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.store import tables as store_tables
-from git_notes_consolidation.supersession import judge as judging
-from git_notes_consolidation.llm import protocol as llm
-from git_notes_consolidation.temporal import prose as masking
-from git_notes_consolidation.staleness import mentions as naming
-from git_notes_consolidation.store import reader as store_reader
-from git_notes_consolidation.store import events as notes
-from git_notes_consolidation.store import state as store_state
-from git_notes_consolidation.session import budget as packing
-from git_notes_consolidation.llm import supersession_prompt as llm_supersession_prompt
-from git_notes_consolidation.llm import summary_prompts as prompts
-from git_notes_consolidation.recall import questions
-from git_notes_consolidation.recall import rank as ranking
-from git_notes_consolidation.recall import service as recall
-from git_notes_consolidation.llm import redact as redacting
-from git_notes_consolidation.apps.mcp import replies
-from git_notes_consolidation.evaluation import retrieval
-from git_notes_consolidation.core import saving
-from git_notes_consolidation.evaluation import labelled as scoring
-from git_notes_consolidation.text import sentences
-from git_notes_consolidation.text import names as text_names
-from git_notes_consolidation.consolidation import view as consolidation_view
-from git_notes_consolidation.consolidation import service as consolidation_service
-from git_notes_consolidation.consolidation import plan as service
-from git_notes_consolidation.session import fast_start as starting
-from git_notes_consolidation.summaries import quotations as summarizing
-from git_notes_consolidation.temporal import resolve as temporal
-from git_notes_consolidation.core import tokens
-from git_notes_consolidation.writing.files import archive as files_archive, reading as files_reading, tidy as files_tidy
-from git_notes_consolidation.writing.files.entries import BadFile
-from git_notes_consolidation.core.memory import SAMPLE_NOW, UTC, Place, as_utc
-from git_notes_consolidation.core.models import (
-    EdgeType, MemoryEdge, MemoryTier)
 from second_reader import note_memories
-from fuzz_base import NEW, OLD, PLACED, SUMMARY, folder, put, target, text_of, typed
-from git_notes_consolidation.core.reports import ConsolidationPhase, ConsolidationResult
+from git_notes_consolidation.apps.cli import app as cli, program as apps_program
+from git_notes_consolidation.apps.mcp import replies, server as apps_server, tools as workspace
+from git_notes_consolidation.consolidation import plan as service, service as consolidation_service
+from git_notes_consolidation.core import loading as config, settings as core_settings, visible as tokens
+from git_notes_consolidation.core.memory import Place, SAMPLE_NOW, UTC, as_utc
+from git_notes_consolidation.core.models import ConsolidationPhase, ConsolidationResult, EdgeType, MemoryEdge, MemoryTier
+from git_notes_consolidation.evaluation import (
+    pairs as evaluation, scoring)
+from git_notes_consolidation.llm import (
+    protocol as llm, redact as redacting, summary_prompts as prompts)
+from git_notes_consolidation.recall import rank as ranking, service as recall
+from git_notes_consolidation.retention import forecast
+from git_notes_consolidation.session import fast_start as packing, fast_start as starting, hooks
+from git_notes_consolidation.staleness import history as gitlog, mentions as naming
+from git_notes_consolidation.store import (
+    cache as index, changes as arrivals, events as notes, git as store_git, reader as store_reader, state as store_state, tables as store_tables)
+from git_notes_consolidation.summaries import quotations as summarizing
+from git_notes_consolidation.supersession import judge as judging
+from git_notes_consolidation.temporal import calendar as masking, resolve as temporal
+from git_notes_consolidation.text import facts, words as text_words
+from git_notes_consolidation.writing import reading as files_reading, tidy as files_tidy
+from git_notes_consolidation.writing.markdown import BadFile
+from git_notes_consolidation.evaluation import answers
+from git_notes_consolidation.consolidation import scan as consolidation_scan
+from git_notes_consolidation.similarity import lexical as embedding
+from git_notes_consolidation.llm import prompts as llm_prompts
+from git_notes_consolidation.session import prepared
+from git_notes_consolidation.recall import rank
+from git_notes_consolidation.similarity import endpoint as similarity_endpoint
+from git_notes_consolidation.evaluation import stories
+
 
 
 # The plugin's notes
@@ -142,7 +117,7 @@ def records(data):
     state = store_state.fold(events)
     assert state == store_state.fold(replace(events, records=tuple(reversed(rows)))) == store_state.fold(replace(events, records=tuple(rows[1::2] + rows[::2])))
     notes.encode(notes.stamp(_run("run_3"), events.seq + 1))  # The next run can be written
-    v = consolidation_view.View(store_reader.Scan(store_state.with_state(PLACED, state), (), {}), events, state)
+    v = consolidation_scan.View(store_reader.Scan(store_state.with_state(PLACED, state), (), {}), events, state)
     with closing(index.in_memory()) as conn: consolidation_service.refresh_tables(conn, v, _settings(), SAMPLE_NOW)
 
 
@@ -200,8 +175,8 @@ def hook_start(data):
 
 def _laid(seen="x"):
     lines = [["heading", "Serving", 3, "serving"], ["text", "FastAPI serves.", 4, "fastapi serves"]]
-    item = packing.Told("sum_a", "decisions", 1.0, SAMPLE_NOW.isoformat(), 0, 0.9, lines=lines)
-    return json.dumps({"format": [packing.FORMAT, starting.__version__], "seen": seen, "laid": packing.Laid([item], {"serve": [0]})})
+    item = packing.SummaryEntry("sum_a", "decisions", 1.0, SAMPLE_NOW.isoformat(), 0, 0.9, lines=lines)
+    return json.dumps({"format": [packing.FORMAT, starting.__version__], "seen": seen, "laid": packing.PreparedSession([item], {"serve": [0]})})
 
 
 @target(_laid(), words=("[", "]", "null", "1e999", "-1", "9" * 400, '"', "\n", "\\ud800", "{}", "true"))
@@ -212,7 +187,7 @@ def session_file(data):
     (home / "gnc" / "session.jsonl").write_bytes(data)
     (home / "gnc" / "told.json").write_bytes(data.partition(b"\n")[0])
     laid = starting.load(str(home), "x")
-    assert laid is None or isinstance(laid, packing.Laid)
+    assert laid is None or isinstance(laid, packing.PreparedSession)
     assert isinstance(starting.given(str(home), {"s": "v"})["s"], str) and starting.given(str(home), {"s": "v"}) == {"s": "v"}
 
 
@@ -249,7 +224,7 @@ def _database():
     with closing(index.open_index(repo)) as conn:
         index.vectors_of(conn, [OLD.id, NEW.id], embedding.LexicalEmbedder(), lambda ids: [OLD.text, NEW.text])
         state = store_state.State()
-        consolidation_service.refresh_tables(conn, consolidation_view.View(store_reader.Scan(PLACED, (), {}), notes.Events((), (), {}), state), _settings(),
+        consolidation_service.refresh_tables(conn, consolidation_scan.View(store_reader.Scan(PLACED, (), {}), notes.Events((), (), {}), state), _settings(),
                                              SAMPLE_NOW)
         conn.execute("PRAGMA wal_checkpoint(TRUNCATE)"); conn.execute("PRAGMA journal_mode = DELETE")
     return path.read_bytes()
@@ -287,12 +262,12 @@ def _settings_file(name, data):
     assert all("\n" not in c for c in complaints), complaints
     held = config.load_settings(env={}, file=home / name)
     assert config.load_settings(env={}, file=home / name).id == held.id
-    draft = saving.Draft(home, WANTED)
+    draft = config.Draft(home, WANTED)
     (home / name).write_text(draft.text, encoding="utf-8", newline="")
     after = config.load_settings(env={}, file=home / name)
     assert {k: getattr(after.config, k) for k in WANTED} == WANTED, "what was set reads back"
     assert replace(after.config, **{k: getattr(held.config, k) for k in WANTED}) == held.config, "nothing else has changed"
-    assert saving.Draft(home, WANTED).text == draft.text, "the second time there is nothing to do"
+    assert config.Draft(home, WANTED).text == draft.text, "the second time there is nothing to do"
     kept = [line for line in typed(data).split("\n") if line.lstrip().startswith("#")]
     assert [line for line in draft.text.split("\n") if line.lstrip().startswith("#")][:len(kept)] == kept, "comments stay"
 
@@ -306,14 +281,14 @@ def settings_toml(data): _settings_file("gnc.toml", data)
 
 
 @target("workers=3", "write_threshold=strict", "retention_half_life_days=1e2", "hook_schedule=0 3 * * *", "llm_daily_usd=none",
-        words=(*(f"{name}=" for name in core_parsing._FIELDS), "1e999", "nan", "-1", "٣", "1_0", "true", "none", "\0", " ", "9" * 5000),
+        words=(*(f"{name}=" for name in config._FIELDS), "1e999", "nan", "-1", "٣", "1_0", "true", "none", "\0", " ", "9" * 5000),
         refuses=(core_settings.ConfigError,))
 def environment(data):
     "A variable: the value that its field wants, and the same from what that value is written as."
     name, _, value = typed(data).partition("=")
-    if name not in core_parsing._FIELDS: return
+    if name not in config._FIELDS: return
     if "\0" in value: return  # No environment holds it
-    held = config.load_settings(env={core_parsing.variable_name(name): value})
+    held = config.load_settings(env={config.variable_name(name): value})
     again = config.load_settings({name: getattr(held.config, name)}, env={})
     assert getattr(again.config, name) == getattr(held.config, name)
 
@@ -347,7 +322,7 @@ def reply(data):
 
 @cache
 def _asked():
-    return (llm_supersession_prompt.judge_request([(OLD, NEW)]), prompts.summary_request([OLD, NEW], {OLD.id: NEW}), prompts.edges_request([OLD, NEW]),
+    return (llm_prompts.judge_request([(OLD, NEW)]), prompts.summary_request([OLD, NEW], {OLD.id: NEW}), prompts.edges_request([OLD, NEW]),
             prompts.merge_request(OLD, NEW))
 
 
@@ -404,10 +379,10 @@ def prose(data):
     blank = masking.masked(text)
     assert len(blank) == len(text) and all(b in (a, masking.BLANK) for a, b in zip(text, blank))
     at = 0
-    for s in sentences.split_sentences(text):
+    for s in text_words.split_sentences(text):
         assert at <= s.start < s.end <= len(text) and text[s.start:s.end].strip() == text[s.start:s.end]
         at = s.end
-    for x in (*facts.find_facts(text), *text_names.references(text)): assert 0 <= x.start < x.end <= len(text)
+    for x in (*facts.find_facts(text), *text_words.references(text)): assert 0 <= x.start < x.end <= len(text)
     assert tokens.estimate_tokens(text) >= 0
     title, _, body = text.partition("\n")
     m = replace(NEW, id="mem_x", summary=title, content=body)
@@ -447,14 +422,14 @@ _TAG = packing.TAG
 def block_(data):
     "A context: whatever is not ours stays byte for byte, and putting a block in twice is putting it in once."
     text, new = typed(data), f"<{_TAG} version=\"2\" generated_at=\"y\">\nnew\n</{_TAG}>"
-    rest, had = block.without_block(text)
-    assert (had or rest == text) and block.without_block(rest) == (rest, False)
-    whole, _ = block.with_block(text, new)
-    assert block.with_block(whole, new) == (whole, True) and block.without_block(whole)[0] == rest and whole.startswith(rest) and whole.endswith(new)
+    rest, had = prepared.without_block(text)
+    assert (had or rest == text) and prepared.without_block(rest) == (rest, False)
+    whole, _ = prepared.with_block(text, new)
+    assert prepared.with_block(whole, new) == (whole, True) and prepared.without_block(whole)[0] == rest and whole.startswith(rest) and whole.endswith(new)
     assert _TAG in text or rest == text
     theirs = text.replace("<", "‹")
-    assert block.with_block(f"{theirs}\n\n{new}", new.replace("new", "newer"))[0] == (f"{theirs}\n\n" if theirs else "") + new.replace("new", "newer")
-    for f in (block.one_line, block.paragraph): assert "\n" not in f(text) and "<" + _TAG not in f(text)
+    assert prepared.with_block(f"{theirs}\n\n{new}", new.replace("new", "newer"))[0] == (f"{theirs}\n\n" if theirs else "") + new.replace("new", "newer")
+    for f in (prepared.one_line, prepared.paragraph): assert "\n" not in f(text) and "<" + _TAG not in f(text)
 
 
 # Names and questions
@@ -475,14 +450,14 @@ def query(data):
     said, conn = typed(data), _tables()
     assert set(store_tables.search_text(conn, said)) <= {m.id for m in PLACED}
     assert (x := ranking.word_scores(conn, said, 2, 2)) is None or x.shape == (2,)
-    questions.read_question(said); questions.needs_reasoning(said)
+    rank.read_question(said); rank.needs_reasoning(said)
     assert isinstance(ranking.listing(said, SAMPLE_NOW), ranking.Listing | None) and ranking.about_the_past(said) in (True, False)
 
 
 @cache
 def _tables():
     conn = index.in_memory()
-    consolidation_service.refresh_tables(conn, consolidation_view.View(store_reader.Scan(PLACED, (), {}), notes.Events((), (), {}), store_state.State()),
+    consolidation_service.refresh_tables(conn, consolidation_scan.View(store_reader.Scan(PLACED, (), {}), notes.Events((), (), {}), store_state.State()),
                                          _settings(), SAMPLE_NOW)
     return conn
 
@@ -538,14 +513,14 @@ def _first_line(name): return next(line for line in scoring.fixture(name).read_t
         refuses=(scoring.DataError,))
 def labelled(data):
     "Lines of labelled data, of four kinds."
-    load = (evaluation.load_pairs, evaluation_chains.load_chains, retrieval.load_questions, dating.load_dated)[(data[0] - 48) % 4 if data else 0]
+    load = (evaluation.load_pairs, stories.load_chains, answers.load_questions, answers.load_dated)[(data[0] - 48) % 4 if data else 0]
     assert load(put("tables/rows.jsonl", data[1:])) is not None
 
 
-@target(b"SQLite format 3\0", b"", refuses=(similarity_embedder.EmbeddingError,), slow=True)
+@target(b"SQLite format 3\0", b"", refuses=(similarity_endpoint.EmbeddingError,), slow=True)
 def plugin_index(data):
     "The plugin's index, damaged."
-    assert len(list(similarity_plugin_vectors.plugin_rows(put("tables/index.db", data)))) >= 0
+    assert len(list(similarity_endpoint.plugin_rows(put("tables/index.db", data)))) >= 0
 
 
 # The command line and the server
@@ -584,9 +559,9 @@ def memory_file(data):
     taken = sorted((files_tidy.Taken(e, "budget") for e in found[::2] if e.loose), key=lambda t: t.entry.place)
     p = files_tidy.FilePlan(f, tuple(taken))
     files_tidy.still_says(f, [t.entry.place for t in taken])
-    rows = files_archive.archive_lines(p, SAMPLE_NOW)[1][:-1]
-    assert files_archive.put_back(p.after, rows) == raw
-    if not (among := files_archive.put_among(p.after, raw[:len(raw) // 2], rows)): return
+    rows = files_tidy.archive_lines(p, SAMPLE_NOW)[1][:-1]
+    assert files_tidy.put_back(p.after, rows) == raw
+    if not (among := files_tidy.put_among(p.after, raw[:len(raw) // 2], rows)): return
     made, spans = among
     for a, b in reversed(spans): made = made[:a] + made[b:]
     assert made == raw[:len(raw) // 2]

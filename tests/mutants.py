@@ -10,7 +10,7 @@ from dataclasses import replace
 from fractions import Fraction
 from git_notes_consolidation.text.facts import Fact, find_facts, same_value
 from git_notes_consolidation.core.models import MemorySummary
-from git_notes_consolidation.text.sentences import split_sentences
+from git_notes_consolidation.text.words import split_sentences
 
 
 # A value is not changed by writing it otherwise: sixty seconds for a minute would be no error.

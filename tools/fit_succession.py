@@ -1,30 +1,27 @@
 """Fit the weights of supersession/succession.py on labelled stories: python tools/fit_succession.py STORIES.jsonl [...]
 
-Prints the table to paste, and what it comes to with one story in six left out: average precision, and at each line how many
-memories are marked and how many of them are outdated.
+Prints the table to paste, and its average precision with one story in six left out.
 """
 import json
+import numpy as np
 import sys
 from dataclasses import replace
-
-import numpy as np
 from sklearn.linear_model import LogisticRegression
 from sklearn.metrics import average_precision_score
-
 from git_notes_consolidation.evaluation.stories import closure, load_stories
-from git_notes_consolidation.supersession.succession import WEIGHTS, compared
+from git_notes_consolidation.supersession.judge import WEIGHTS, compared_pairs
+
+
 
 NAMES, OUTDATED = list(WEIGHTS), {"supersede"}
 
 
 def read(files):
-    "Of each story its pairs' features, whether the newer replaces the older, and the older one's key and whether it is outdated."
+    "Of each story its pairs' features, and whether the newer replaces the older."
     for story in (s for f in files for s in load_stories(f)):
         related = closure(story.pairs)
-        gone = {a for (a, _), said in related.items() if said & OUTDATED}
-        found = compared(replace(m, id=k) for k, m in story.memories.items())
-        yield (np.array([x for _, _, x in found], float), np.array([bool(related.get((a.id, b.id), set()) & OUTDATED) for a, b, _ in found]),
-               [(story.id, a.id) for a, _, _ in found], {(story.id, k) for k in gone})
+        found = compared_pairs(replace(m, id=k) for k, m in story.memories.items())
+        yield np.array([x for _, _, x in found], float), np.array([bool(related.get((a.id, b.id), set()) & OUTDATED) for a, b, _ in found])
 
 
 def fit(stories):
@@ -43,10 +40,6 @@ def main(files):
         model = fit([s for i, s in enumerate(stories) if i % 6 != k])
         for i in range(k, len(stories), 6): said[i] = model.predict_proba(stories[i][0])[:, 1]
     print("average precision", round(average_precision_score(np.concatenate([s[1] for s in stories]), np.concatenate(said)), 3))
-    gone = set().union(*(s[3] for s in stories))
-    for line in (0.15, 0.2, 0.25, 0.3, 0.4):
-        marked = {key for s, p in zip(stories, said) for key, x in zip(s[2], p) if x >= line}
-        print(f"from {line}: {len(marked)} marked, {len(marked & gone)} of them outdated; {len(gone - marked)} not marked")
 
 
 if __name__ == "__main__": main(sys.argv[1:])

@@ -8,6 +8,7 @@ import argparse
 import asyncio
 import atexit
 import base64
+import io
 import json
 import multiprocessing
 import os
@@ -23,7 +24,7 @@ from pathlib import Path
 import outputs
 import pictures
 
-from git_notes_consolidation.core.authors import AGENTS
+from git_notes_consolidation.core.memory import AGENTS
 
 ROOT = Path(__file__).resolve().parent.parent
 os.environ |= {"PLOTLY_RENDERER": "plotly_mimetype", "TZ": "UTC"}
@@ -91,18 +92,15 @@ def shell(
     return ZMQInteractiveShell.instance(config=Config(HistoryManager={"enabled": False}))
 
 
-class Stream:
+class Stream(io.TextIOBase):
     "A stdout that ends in a cell's outputs."
-    encoding, errors, closed = "utf-8", "strict", False
+    encoding, errors = "utf-8", "strict"
 
     def __init__(self, name, shown): self.name, self.shown = name, shown
+    def writable(self): return True
     def write(self, text):
         if text: self.shown.append({"output_type": "stream", "name": self.name, "text": text})
         return len(text)
-    def writelines(self, texts): self.write("".join(texts))
-    def flush(self): pass
-    def isatty(self): return False
-    def writable(self): return True
 
 
 @contextmanager

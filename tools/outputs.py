@@ -1,15 +1,14 @@
 """Do two runs of a notebook show the same? Outputs as they stand in the file, laid out as lines and compared in order.
 
 A number with a fraction or an exponent equals another within a millionth of it, a whole number only itself. Everything else is text and must be equal,
-but for the white space at a line's end, colours (ANSI codes) and addresses in memory (0x7f…). HTML is its tags and its texts, a figure (and any other
-JSON) the values at its leaves, with plotly's packed arrays unpacked. What a run cannot repeat is left out: counters of cells and the ids of widgets.
+but for the white space at a line's end, colours (ANSI codes) and addresses in memory (0x7f…). A figure (and any other JSON) is the values at its leaves,
+with plotly's packed arrays unpacked. What a run cannot repeat is left out: counters of cells and the ids of widgets.
 """
 import base64
 import json
 import math
 import os
 import re
-from html.parser import HTMLParser
 from itertools import zip_longest
 
 PLOTLY, PNG = "application/vnd.plotly.v1+json", "image/png"
@@ -44,19 +43,6 @@ def same(
 def plain(text):
     "The lines of a text, without what differs from run to run."
     return [line.rstrip() for line in ADDRESS.sub("", ANSI.sub("", text)).rstrip().split("\n")]
-
-
-class Pieces(HTMLParser):
-    "The tags and texts of some HTML, in order."
-    def __init__(self, html):
-        super().__init__()
-        self.found = []
-        self.feed(html)
-        self.close()
-
-    def handle_starttag(self, tag, attrs): self.found.append(f"<{' '.join([tag, *(f'{k}={v!r}' for k, v in sorted(attrs, key=str))])}>")
-    def handle_endtag(self, tag): self.found.append(f"</{tag}>")
-    def handle_data(self, data): self.found += [line.strip() for line in plain(data) if line.strip()]
 
 
 def unpacked(value):
@@ -96,7 +82,7 @@ def lines(
         for mime, data in sorted(o.get("data", {}).items()):
             if mime == PNG and PLOTLY in o["data"]: continue  # It is drawn from what is compared
             if isinstance(data, (dict, list)) and not mime.startswith(("text/", "image/")): found += [(f"{mime} {path}", leaf) for path, leaf in leaves(data)]
-            else: found += [(mime, line) for line in (Pieces(text_of(data)).found if mime == "text/html" else plain(text_of(data)))]
+            else: found += [(mime, line) for line in plain(text_of(data))]
     return found
 
 

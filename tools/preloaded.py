@@ -14,7 +14,7 @@ import git_notes_consolidation.recall.service  # noqa: F401
 from git_notes_consolidation.consolidation.service import ConsolidationService, run
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
-from git_notes_consolidation.research.corpus import scratch
+from git_notes_consolidation.research.lab import scratch
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 
 first = plotly.graph_objects.Figure({"data": [{"type": kind, "y": [1]} for kind in ("bar", "scatter")]})

@@ -5,14 +5,15 @@
 # %% ../../nbs/01_core/01_memory.ipynb #50d75a30
 from __future__ import annotations
 import hashlib, json
+from collections.abc import Mapping
 from dataclasses import dataclass, field, fields
 from datetime import date, datetime, time, timedelta, timezone
 from importlib.resources import files
-from typing import Any
+from typing import Any, NamedTuple
 
 # %% auto #0
 __all__ = ['UTC', 'SAMPLE_NOW', 'as_utc', 'moment', 'digest', 'Place', 'Memory', 'as_memory', 'mem', 'repeat_key',
-           'sample_memories']
+           'sample_memories', 'Author', 'author_of']
 
 # %% ../../nbs/01_core/01_memory.ipynb #9aca1be9
 UTC = timezone.utc
@@ -56,7 +57,6 @@ class Place:
     commit: str  # Full object id that the note hangs on; need not exist in this clone
     index: int  # Position of the record in its note, from 0
     offset: int = field(default=0, compare=False)  # Byte offset of the record in its note
-    blob: str = field(default="", compare=False)  # Object id of the note itself
 
     def aliases(self) -> tuple[str, str]:
         "Both of the plugin's spellings of this place."
@@ -152,3 +152,30 @@ def _sample_memory(row: dict[str, Any]) -> Memory:
     name = digest("mem", row["namespace"], row["timestamp"], row["summary"], row["content"])
     lists = {k: tuple(row.get(k, ())) for k in ("tags", "relates_to")}
     return Memory(**row | lists | {"id": name, "commit_sha": "0" * 40})
+
+# %% ../../nbs/01_core/01_memory.ipynb #b39aa0d7
+class Author(NamedTuple):
+    "Who answers."
+    by: str = "person"  # or agent
+    client: str = ""  # The agent's program
+    session: str = ""  # … and its conversation
+
+    def __str__(self) -> str:
+        if self.by == "person": return "a person"
+        return f"an agent ({self.client})" if self.client else "an agent"
+
+# %% ../../nbs/01_core/01_memory.ipynb #a992bc04
+AGENTS = {"CLAUDECODE": "claude-code", "CODEX_THREAD_ID": "codex", "CODEX_CI": "codex",
+          "CODEX_SANDBOX": "codex", "GEMINI_CLI": "gemini-cli", "CURSOR_AGENT": "cursor", "AI_AGENT": ""}
+
+# %% ../../nbs/01_core/01_memory.ipynb #e572817a
+_SESSIONS = ("CLAUDE_CODE_SESSION_ID", "CODEX_THREAD_ID", "GEMINI_SESSION_ID")
+
+def author_of(
+    env: Mapping[str, str],
+) -> Author:
+    "Who called a command, as far as its environment tells."
+    found = next((name for name in AGENTS if env.get(name)), None)
+    if found is None: return Author()
+    session = next((env[name] for name in _SESSIONS if env.get(name)), "")
+    return Author("agent", (AGENTS[found] or env[found])[:100], session[:200])

@@ -4,7 +4,8 @@
 
 # %% ../../nbs/01_core/02_models.ipynb #bc245f21
 from __future__ import annotations
-from dataclasses import asdict, dataclass
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields
 from datetime import datetime
 from enum import Enum
 from functools import cached_property
@@ -14,7 +15,7 @@ from .memory import as_utc, digest, Memory
 # %% auto #0
 __all__ = ['Relation', 'MemoryTier', 'RetentionScore', 'MemoryMetadata', 'TierTransition', 'EdgeType', 'edge_type', 'MemoryEdge',
            'Judgment', 'Quote', 'SummaryDecision', 'SupersededFact', 'CaptureConfidence', 'MemorySummary',
-           'TemporalReference']
+           'TemporalReference', 'ConsolidationPhase', 'Failed', 'ConsolidationResult']
 
 # %% ../../nbs/01_core/02_models.ipynb #dece6d0f
 class MemoryTier(str, Enum):
@@ -289,3 +290,79 @@ class TemporalReference:
     def __str__(self) -> str:
         return (f"{self.original_text} ({self.resolved_date:%Y-%m-%d})" if self.resolved_date
                 else self.original_text)
+
+# %% ../../nbs/01_core/02_models.ipynb #8aea5dbb
+class ConsolidationPhase(str, Enum):
+    "How far a run came."
+    SCAN = "scan"
+    SUPERSESSION = "supersession"
+    CLUSTER = "cluster"
+    SUMMARIZE = "summarize"
+    TIER = "tier"
+    PERSIST = "persist"
+    COMPLETED = "completed"
+
+# %% ../../nbs/01_core/02_models.ipynb #01319d66
+@dataclass(frozen=True)
+class Failed:
+    "One item that could not be handled."
+    phase: ConsolidationPhase
+    item: str  # What: a memory, or a note with its byte offset
+    reason: str
+
+    def __str__(self) -> str: return f"{self.phase.value}: {self.item}: {self.reason}"
+
+# %% ../../nbs/01_core/02_models.ipynb #55c4b3b9
+@dataclass(frozen=True)
+class ConsolidationResult:
+    "What a run did, or would do."
+    run_id: str  # Empty when nothing changed
+    started_at: datetime
+    completed_at: datetime | None  # None when it was cut off
+    phase: ConsolidationPhase
+    memories_processed: int = 0
+    clusters_found: int = 0
+    summaries_created: int = 0
+    supersessions_detected: int = 0
+    tier_transitions: tuple[TierTransition, ...] = ()
+    errors: tuple[str, ...] = ()
+    duplicates_found: int = 0  # Exact repeats linked to the first of their kind
+    edges_removed: int = 0  # Relations that no longer hold
+    summaries_retired: int = 0  # Summaries whose sources changed
+    review_items: int = 0  # Judgments that wait for a person
+    memories_distinct: int = 0  # After repeats are collapsed
+    relations_found: int = 0  # Other edges, which replace nothing: references, related memories
+    memories_expired: int = 0  # Tombstones by `retention_days`
+    warnings: tuple[str, ...] = ()  # What was ignored, and what to do about it
+    dry_run: bool = False
+    # Questions to a language model, calls, failures, tokens and cost; empty when none was asked
+    llm: Mapping[str, Any] = field(default_factory=dict)
+
+    @property
+    def success(self) -> bool:
+        "Came to the end, without an error."
+        return self.phase == ConsolidationPhase.COMPLETED and not self.errors
+
+    @property
+    def changed(self) -> bool:
+        "Did it change, or would it change, anything?"
+        return bool(self.summaries_created or self.supersessions_detected or self.tier_transitions
+                    or self.duplicates_found
+                    or self.relations_found or self.edges_removed or self.summaries_retired
+                    or self.review_items or self.memories_expired)
+
+    @classmethod
+    def from_dict(cls, d: Mapping[str, Any]) -> ConsolidationResult:
+        "What `to_dict` gave."
+        made: dict[str, Any] = {f.name: tuple(v) if isinstance(v := d[f.name], list) else v
+                                for f in fields(cls) if f.name in d}
+        times = {k: datetime.fromisoformat(d[k]) if d.get(k) else None
+                 for k in ("started_at", "completed_at")}
+        moves = tuple(TierTransition(**t | {k: MemoryTier(t[k]) for k in ("from_tier", "to_tier")})
+                      for t in d.get("tier_transitions", ()))
+        return cls(**made | times | {"phase": ConsolidationPhase(d["phase"]), "tier_transitions": moves})
+
+    def to_dict(self) -> dict[str, Any]:
+        "For JSON."
+        made: dict[str, Any] = json_values(asdict(self))
+        return made | {"success": self.success}

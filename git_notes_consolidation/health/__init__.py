@@ -2,9 +2,7 @@
 from git_notes_consolidation import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "git_setup": "git_findings",
-    "plugin_view": "index_findings reader_findings",
-    "operation": "run_findings sync_findings",
-    "doctor": "Check checks checkup worst_first",
-    "monitor": "Health health document exit_code nagios_line unknown_line collapse component_of",
+    "checks": "git_findings index_findings reader_findings run_findings sync_findings",
+    "doctor": "Check checks checkup worst_first Health health document exit_code nagios_line unknown_line "
+        "collapse component_of",
 })

@@ -2,13 +2,11 @@
 from git_notes_consolidation import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "providers": "Provider is_local",
-    "budget": "Ledger Bound BudgetExceeded price",
+    "providers": "Provider is_local Ledger Bound BudgetExceeded price",
     "redact": "Finding findings",
     "protocol": "Request Answer BadReply RULES",
-    "client": "Client as_client get_client ask_all",
-    "supersession_prompt": "judge_request SUPERSESSION_SYSTEM_PROMPT",
+    "client": "Client as_client get_client ask_all Model Job",
+    "prompts": "judge_request SUPERSESSION_SYSTEM_PROMPT",
     "summary_prompts": "summary_request SUMMARY_SYSTEM_PROMPT merge_request MERGE_SYSTEM_PROMPT Draft edges_request "
-                       "EDGES_SYSTEM_PROMPT Link",
-    "batch": "Model Job",
+        "EDGES_SYSTEM_PROMPT Link",
 })

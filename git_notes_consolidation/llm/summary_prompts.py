@@ -11,12 +11,11 @@ from functools import partial
 from typing import Annotated, Any, Literal
 from ..core.memory import Memory
 from ..core.models import edge_type, EdgeType, SummaryDecision
-from .protocol import BadReply, Request
-from .prompt_parts import (
-    _MARK, _T, checked_line, CONFIDENCE, escaped, fenced, find_quote, json_object, kindly, Label, labels,
-    Level, Most, object_of, parse_shape, schema_of, Shape)
+from .protocol import BadReply, Request, json_object
+from .prompts import (
+    CONFIDENCE, Label, Level, Most, Shape, _DATA, _MARK, _T, _request, checked_line, escape_json, fence,
+    find_quote, fold_words, labels, object_of, parse_shape, schema_of)
 from .redact import redact
-from .supersession_prompt import _DATA, _request
 
 # %% auto #0
 __all__ = ['SUMMARY_SYSTEM_PROMPT', 'MERGE_SYSTEM_PROMPT', 'EDGES_SYSTEM_PROMPT', 'Draft', 'summary_request', 'merge_request',
@@ -123,7 +122,7 @@ def relative_date(
     return m[0] if (m := _RELATIVE.search(text)) else ""
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #400a0c0b
-def _few(found: Sequence[_T], where: str, most: int) -> Sequence[_T]:
+def _at_most(found: Sequence[_T], where: str, most: int) -> Sequence[_T]:
     if len(found) > most: raise BadReply(f"{where}: {len(found)}, and at most {most} were asked for")
     return found
 
@@ -132,36 +131,36 @@ _PARTS = {"summary": _SentenceReply, "key_facts": _SentenceReply, "decisions": _
           "insights": None}
 
 
-def _kindly(said: Mapping[str, Any]) -> dict[str, Any]:
+def _fold_summary(said: Mapping[str, Any]) -> dict[str, Any]:
     "A reply with the fields that were asked for: a lone item is a list, a plain text an item."
     def full(x: Any, shape: Any) -> Any:
         if shape and isinstance(x, str): x = {fields(shape)[0].name: x}
         if not shape or not isinstance(x, dict): return x
-        return {k: y for k, y in kindly(x, shape).items() if y is not None}
+        return {k: y for k, y in fold_words(x, shape).items() if y is not None}
     def items(x: Any) -> list[Any]: return x if isinstance(x, list) else [x] if x else []
     parts = {k: [full(y, shape) for y in items(said.get(k))] for k, shape in _PARTS.items()}
     return {"title": said.get("title", "")} | parts
 
 
-def _draft(
+def _parse_draft(
     text: str,  # The reply
 ) -> Draft:
     "A summary whose form is right; the verifier says whether it is true."
-    r, quotes = parse_shape(_kindly(json_object(text)), SummaryReply), dict[str, str]()
+    r, quotes = parse_shape(_fold_summary(json_object(text)), SummaryReply), dict[str, str]()
     def prose(text: str | None, quote: str | None, where: str, most: int = 60) -> str:
         line = checked_line(text, where, most) if text and text.strip() else ""
         if line and quote and quote.strip(): quotes[line] = quote
         return line
     def several(found: Sequence[_SentenceReply], where: str, most: int = 60) -> tuple[str, ...]:
-        return tuple(filter(None, (prose(s.text, s.quote, where, most) for s in _few(found, where, 8))))
+        return tuple(filter(None, (prose(s.text, s.quote, where, most) for s in _at_most(found, where, 8))))
     decisions = tuple(SummaryDecision(prose(d.decision, d.quote, "decisions", 40),
                                       prose(d.rationale, d.rationale_quote, "rationale"),
                                       prose(d.outcome, d.outcome_quote, "outcome") or None, d.confidence)
-                      for d in _few(r.decisions, "decisions", 5) if d.decision.strip())
+                      for d in _at_most(r.decisions, "decisions", 5) if d.decision.strip())
     summary = checked_line(" ".join(several(r.summary, "summary", 160)), "summary", 160)
     title = prose(r.title, "", "title", 20) if len(r.title.split()) <= 20 else ""  # The quoted one's is shown
     return Draft(title, summary, several(r.key_facts, "key_facts"), decisions,
-                 tuple(checked_line(x, "insights", 60) for x in _few(r.insights, "insights", 5)), quotes)
+                 tuple(checked_line(x, "insights", 60) for x in _at_most(r.insights, "insights", 5)), quotes)
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #7d15d04f
 def _cluster(
@@ -176,7 +175,7 @@ def _cluster(
     all_ = labels([*members, *(x[m.id] for x in marks.values() for m in members if m.id in x)])
     name = {m.id: label for label, m in all_.items()}
     notes = {name[m.id]: {k: name[x[m.id].id] for k, x in marks.items() if m.id in x} for m in members}
-    return fenced(all_, notes=notes), [*notes], [label for label in all_ if label not in notes]
+    return fence(all_, notes=notes), [*notes], [label for label in all_ if label not in notes]
 
 
 def summary_request(
@@ -191,9 +190,9 @@ def summary_request(
     asked = f"Summarize {', '.join(members)}."
     if extra: asked += f" {', '.join(extra)} only tell what holds now instead of an outdated memory."
     if again:
-        asked += f"\nA first draft was rejected, for these reasons (they are data, too): {escaped(again)}"
+        asked += f"\nA first draft was rejected, for these reasons (they are data, too): {escape_json(again)}"
     return _request("summary", SUMMARY_PROMPT, SUMMARY_SYSTEM_PROMPT, f"{data}\n\n{asked}",
-                    schema_of(SummaryReply), 2500), _draft
+                    schema_of(SummaryReply), 2500), _parse_draft
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #5e964028
 SUPPORT_PROMPT = "support-1"  # Changes whenever the same sentences may be asked about otherwise
@@ -226,7 +225,7 @@ class _SupportReply(Shape):
 CONTROL = "Nobody wrote any of these notes."  # A model that finds this supported has not read
 
 
-def _objections(
+def _parse_support(
     sentences: Mapping[str, str],  # By label
     text: str,  # The reply
 ) -> dict[str, str]:  # By sentence
@@ -256,14 +255,14 @@ def support_request(
     several = list(dict.fromkeys(sentences))
     several.insert(len(several) // 2, CONTROL)
     named = {f"S{i}": s for i, s in enumerate(several, 1)}
-    listed = "\n".join(f"{label} {escaped(redact(s))}" for label, s in named.items())
+    listed = "\n".join(f"{label} {escape_json(redact(s))}" for label, s in named.items())
     task = "Check these sentences:" if not question else (
-        f"Somebody answered {escaped(redact(question[:2000]))} (it is data, too) with these sentences. Check "
-        f"them; one that answers another question, or about another thing, is not supported:")
+        f"Somebody answered {escape_json(redact(question[:2000]))} (it is data, too) with these sentences. "
+        f"Check them; one that answers another question, or about another thing, is not supported:")
     return _request("support", SUPPORT_PROMPT, SUPPORT_SYSTEM_PROMPT,
                     f"{_cluster(memories, outdated, amended)[0]}\n\n{task}\n{listed}",
                     object_of(named, "sentence", schema_of(_SupportReply)),
-                    200 + 90 * len(named)), partial(_objections, named)
+                    200 + 90 * len(named)), partial(_parse_support, named)
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #639734c0
 MERGE_PROMPT = "merge-1"  # Changes whenever the same two may be asked about otherwise
@@ -290,22 +289,19 @@ class _MergeReply(Shape):
     text: Annotated[str, Most(1999)]
 
 
-def _merged(text: str) -> str:
+def _parse_merge(text: str) -> str:
     said = parse_shape(text, _MergeReply).text.strip()
     if not said or _MARK.search(said) or any(c < " " and c not in "\n\t" for c in said):
         raise BadReply("text: it is empty, or holds a mark or characters that cannot be seen")
     return said
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #bdc3d9b0
-def merge_request(
-    older: Memory,
-    newer: Memory,
-) -> tuple[Request, Callable[[str], str]]:
+def merge_request(older: Memory, newer: Memory) -> tuple[Request, Callable[[str], str]]:
     "One text for two memories that complete each other."
     all_ = labels([older, newer])
-    asked = f"{fenced(all_)}\n\nJoin {' and '.join(all_)}."
+    asked = f"{fence(all_)}\n\nJoin {' and '.join(all_)}."
     return _request("merge", MERGE_PROMPT, MERGE_SYSTEM_PROMPT, asked, schema_of(_MergeReply),
-                    200 + (len(older.text) + len(newer.text)) // 2), _merged
+                    200 + (len(older.text) + len(newer.text)) // 2), _parse_merge
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #4f1bf965
 EDGES_PROMPT = "edges-4"  # Changes whenever the same memories may be linked otherwise
@@ -375,13 +371,13 @@ def _link(edge: _EdgeReply, memories: Mapping[str, Memory], where: str) -> Link:
                 find_quote(edge.quote, source, where))
 
 # %% ../../nbs/09_llm/17_summary_prompts.ipynb #43c09a8e
-def _links(memories: Mapping[str, Memory], text: str) -> tuple[Link, ...]:
+def _parse_links(memories: Mapping[str, Memory], text: str) -> tuple[Link, ...]:
     "The edges of a reply, each once; a bad one spoils no other."
     given = json_object(text).get("edges")
     if not isinstance(given, list): raise BadReply("edges: a list is expected")
     found, wrong = list[Link](), list[str]()
-    for i, e in enumerate(_few(given, "edges", 5 * len(memories))):
-        try: edge = parse_shape(kindly(e, _EdgeReply) if isinstance(e, dict) else [e], _EdgeReply)
+    for i, e in enumerate(_at_most(given, "edges", 5 * len(memories))):
+        try: edge = parse_shape(fold_words(e, _EdgeReply) if isinstance(e, dict) else [e], _EdgeReply)
         except BadReply as x: wrong.append(f"edges.{i} {x}"); continue
         try: found.append(_link(edge, memories, f"edges.{i}"))
         except BadReply as x: wrong.append(str(x))
@@ -395,5 +391,5 @@ def edges_request(
     "How the memories hang together, and what they name beyond themselves."
     if not memories: raise ValueError("no memories to link")
     all_ = labels(sorted(memories, key=lambda m: (m.timestamp, m.id)))
-    return _request("edges", EDGES_PROMPT, EDGES_SYSTEM_PROMPT, f"{fenced(all_)}\n\nLink them.",
-                    schema_of(EdgesReply, [*all_]), 400 + 160 * len(all_)), partial(_links, all_)
+    return _request("edges", EDGES_PROMPT, EDGES_SYSTEM_PROMPT, f"{fence(all_)}\n\nLink them.",
+                    schema_of(EdgesReply, [*all_]), 400 + 160 * len(all_)), partial(_parse_links, all_)

@@ -6,6 +6,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "service": "RecallService get_recall_service open_recall reset_recall_service",
     "reason": "ReasonedAnswer ReasonedRecallService RecallResult get_reasoned_recall_service "
         "handle_recall_command",
-    "questions": "needs_reasoning",
-    "answer": "REASONING_SYSTEM_PROMPT REASONING_USER_PROMPT",
+    "rank": "needs_reasoning",
+    "evidence": "REASONING_SYSTEM_PROMPT REASONING_USER_PROMPT",
 })

@@ -4,27 +4,35 @@
 
 # %% ../../nbs/14_recall/02_search.ipynb #ab137cc2
 from __future__ import annotations
-import json, math, sqlite3
-from collections.abc import Collection, Iterable, Mapping, Sequence
+import json, math, re, sqlite3
+from collections.abc import Callable, Collection, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime
 from enum import Enum
-from functools import cached_property
+from functools import cache, cached_property, lru_cache
 from typing import Any, Literal, NamedTuple
 import numpy as np
 from ..store import tables as store_tables
 from ..core.settings import RetentionConfig
-from ..core.memory import UTC, Memory, as_utc, digest
-from ..core.models import json_values, MemoryMetadata, MemoryTier, RetentionScore
-from ..observability.metrics import count
+from ..core.memory import Memory, UTC, as_utc, digest
+from ..core.models import (
+    EdgeType, MemoryEdge, MemoryMetadata, MemoryTier, RetentionScore, json_values)
+from ..observability.telemetry import count
 from ..observability.tracing import span
-from .rank import best_line, fused
+from .rank import _lines_with_headings, _roots, about_the_past, best_line, fused
 from ..retention.score import compute_retention_score
-from ..text.subjects import last_words
+from ..text.subjects import PERHAPS_ONE_SUBJECT, brothers, last_words, tie
 from ..text.words import words_of
+from collections import Counter
+from importlib.resources import files
+from itertools import combinations
+from ..similarity.lexical import FUNCTION_WORDS
+from ..store.versions import end_of
+from ..text.factuality import is_fragment, leaves_standing, stance
+from ..text.words import references
 
 # %% auto #0
-__all__ = ['RetrievalMode', 'MemoryResult', 'shown', 'stands_for', 'ranked']
+__all__ = ['PAIRS', 'RetrievalMode', 'MemoryResult', 'shown', 'stands_for', 'ranked', 'names_of', 'Asking', 'Reading', 'see']
 
 # %% ../../nbs/14_recall/02_search.ipynb #6cc3d24e
 class RetrievalMode(str, Enum):
@@ -129,10 +137,10 @@ def read_columns(
                for k in range(n, len(ids))}
     return Columns(ids, n, np.array(spaces, object), np.array(specs, object), tier, unit,
                    np.array(replaced, bool), np.array([datetime.fromisoformat(t).timestamp() for t in when]),
-                   sources, _told(ids[n:], texts[n:]), texts[:n])
+                   sources, _summary_texts(ids[n:], texts[n:]), texts[:n])
 
 
-def _told(ids: Sequence[str], texts: Iterable[str]) -> dict[str, str]:
+def _summary_texts(ids: Sequence[str], texts: Iterable[str]) -> dict[str, str]:
     "A row for each summary, also where two say the same."
     out: dict[str, str] = {}
     for i, text in zip(ids, texts):
@@ -196,7 +204,7 @@ def _by_unit(
 # %% ../../nbs/14_recall/02_search.ipynb #59d38b72
 _ABOUT_AS_WELL = 0.75
 
-def _told_by_summaries(
+def _summaries_or_sources(
     c: Columns,
     score: np.ndarray,  # (n,) of the units; 0: not found
     without: Collection[int] = (),  # Rows of summaries that do not stand for their sources
@@ -248,7 +256,7 @@ def ranked(
     show = shown(c, w, without)
     score = fused([_by_unit(c, s, show) for s in orders])
     if min_similarity is not None: score[_by_unit(c, cosine, show) < min_similarity] = 0.0
-    best = score if w.sources else _told_by_summaries(c, score, without)
+    best = score if w.sources else _summaries_or_sources(c, score, without)
     found = np.flatnonzero(best > 0)
     return Found(found[np.lexsort((-found, -c.when[show[found]], -best[found]))], np.maximum(best, score),
                  cosine, show)
@@ -287,7 +295,7 @@ def _read_full(
     return out
 
 # %% ../../nbs/14_recall/02_search.ipynb #198e6a06
-def _stood_for(c: Columns, u: int, found: Found) -> list[int]:
+def _rows_stood_for(c: Columns, u: int, found: Found) -> list[int]:
     "Rows that a unit stands for, the best match first."
     units = {u} if u < c.memories else {i for i in c.unit[c.sources[u]].tolist() if i >= 0}
     rows = ({*units, *c.copies[np.isin(c.unit[c.copies], [*units])].tolist()}
@@ -295,7 +303,7 @@ def _stood_for(c: Columns, u: int, found: Found) -> list[int]:
     return sorted(rows, key=lambda i: (-found.score[c.unit[i]], i))
 
 # %% ../../nbs/14_recall/02_search.ipynb #902ab06f
-def in_full(
+def full_results(
     conn: sqlite3.Connection,
     c: Columns,
     found: Found,
@@ -306,7 +314,7 @@ def in_full(
     units: list[int] = found.units.tolist()
     known, out = _read_full(conn, (c.ids[found.show[u]] for u in units)), []
     for u in units:
-        (m, d), mine = known[c.ids[found.show[u]]], _stood_for(c, u, found)
+        (m, d), mine = known[c.ids[found.show[u]]], _rows_stood_for(c, u, found)
         near = float(found.cosine[[found.show[u], *(i for i in mine if u < c.memories)]].max(initial=-1.0))
         kind: Literal["memory", "summary"] = "memory" if u < c.memories else "summary"
         kept = replace(compute_retention_score(m, d, config, now), relevance=min(max(near, 0.0), 1.0))
@@ -316,3 +324,300 @@ def in_full(
                                 tuple(MemoryTier)[c.tier[u]], kind, d.superseded_by,
                                 d.superseded_kind, tuple(c.ids[i] for i in mine), kept, again=again))
     return out
+
+# %% ../../nbs/14_recall/02_search.ipynb #1e35a329
+_DIGITS = {w: str(n) for n, w in enumerate(
+    "zero one two three four five six seven eight nine ten eleven twelve".split())}
+_NAME = re.compile(r"\b(?:[A-Za-z]*\d[\w.:/-]*|[A-Z][\w-]+)")
+_BEGINS = re.compile(r"(?:\A|[.!?:;]\s+)\W*[A-Za-z]+\b(?!\d)")
+
+
+def _in_digits(text: str) -> str:
+    return re.sub(r"[A-Za-z]+", lambda m: _DIGITS.get(m[0].lower(), m[0]), text[:4000])
+
+
+def names_of(text: str) -> frozenset[str]:
+    "What tells one thing from another: words with a digit, or with a capital letter inside of a sentence."
+    text = _in_digits(text)
+    begins = {m.end() for m in _BEGINS.finditer(text)}
+    found = (m[0].lower().strip(".:-/") for m in _NAME.finditer(text) if m.end() not in begins)
+    return frozenset(found) - FUNCTION_WORDS
+
+# %% ../../nbs/14_recall/02_search.ipynb #2ceb7134
+_YES = re.compile(r"(?i)\A\W*(?:(?:and|so|but) )?(?:is|are|was|were|do|does|did|can|may|must|has|have|had|"
+                  r"will|would|should|am)\b")
+
+_LAST_WORD = re.compile(  # Of what is over the last word is asked for: what it came to, its day, why it ended
+    r"(?i)\b(?:finally|in the end|end(?:ed)? up|at last|eventually)\b|\bwhy\b.*\b(?:leave|left|drop|abandon|"
+    r"give up|gave up|stop|move|switch|chang|replac)|\A\W*(?:(?:on|at|by|for) )?"
+    r"(?:when|(?:what|which) (?:day|date)|what (?:was|is) the (?:day|date))\b(?!.*\b(?:at )?first\b)")
+
+
+class Asking(NamedTuple):
+    "What a question is after."
+    words: frozenset[str]  # Roots
+    names: frozenset[str]
+    past: bool  # How things were
+    yes: bool  # Yes or no
+    documents: frozenset[str]  # ADR-27, meant exactly
+
+
+def _read_asking(query: str) -> Asking:
+    "A question, read."
+    yes = bool(_YES.match(query))
+    past = about_the_past(query) and not yes and not _LAST_WORD.search(query[:2000])
+    return Asking(_roots(query), names_of(query), past, yes,
+                  frozenset(r.name for r in references(query[:2000])))
+
+# %% ../../nbs/14_recall/02_search.ipynb #c144105e
+class Reading(NamedTuple):
+    "A memory as the ranker reads it: roots of its words."
+    all: frozenset[str]
+    lines: tuple[frozenset[str], ...]  # The title's first
+    said: frozenset[str]  # Words as they are written, in lower case
+    open: bool  # It asks, guesses, plans, or is a piece of something
+    documents: frozenset[str]  # That its title names
+
+    @property
+    def title(self) -> frozenset[str]: return self.lines[0]
+
+
+@lru_cache(maxsize=2**12)
+def _read_memory(m: Memory) -> Reading:
+    "A memory, read."
+    said = frozenset(w.lower().strip(".:-/") for w in re.findall(r"[\w.:/-]+", _in_digits(m.text)))
+    lines = (_roots(m.summary), *(_roots(line) for line, _ in _lines_with_headings(m.content[:4000])))
+    return Reading(_roots(m.text[:20_000]), lines, said,
+                   bool(stance(m.summary)) or "?" in m.summary or is_fragment(m),
+                   frozenset(r.name for r in references(m.summary)))
+
+
+_Rarity = Callable[[str], float]
+
+
+def _rarity(
+    read: Sequence[Reading],
+) -> _Rarity:  # Of a word, some .7 where all have it, for of two memories all that is alike is in both
+    "How rare a word is among those found."
+    n, having = len(read), Counter(w for r in read for w in r.all)
+    def rare(word: str) -> float: return math.log1p(n / (having[word] + 0.5))
+    return rare
+
+# %% ../../nbs/14_recall/02_search.ipynb #15f0a8a4
+HITS = ("cosine", "share", "title", "line", "rarest", "names", "open", "progress", "decision", "recent")
+
+
+def _hit_features(
+    q: Asking,
+    pool: Sequence[MemoryResult],
+    read: Sequence[Reading],  # In the same order
+    times: np.ndarray,  # (n,) seconds since 1970, when each was said last
+) -> np.ndarray:  # (n, 10)
+    "How well each fits a question by itself."
+    rare = _rarity(read)
+    whole, most = sum(map(rare, q.words)) or 1.0, rare("")
+    def share(words: frozenset[str]) -> float: return sum(map(rare, q.words & words)) / whole
+    def row(r: MemoryResult, x: Reading) -> tuple[float, ...]:
+        return (r.similarity, len(q.words & x.all) / max(1, len(q.words)), share(x.title),
+                max(map(share, x.lines)),
+                max(map(rare, q.words & x.all), default=0.0) / most,
+                len(q.names & x.said) / max(1, len(q.names)), x.open,
+                r.namespace == "progress", r.namespace == "decisions")
+    recent = np.argsort(np.argsort(times, kind="stable")) / max(1, len(pool) - 1)
+    return np.column_stack([np.array([row(r, x) for r, x in zip(pool, read)], float), recent])
+
+# %% ../../nbs/14_recall/02_search.ipynb #0ab31448
+PAIRS = ("cosine", "of older", "of newer", "rarest", "rarest in titles", "follows", "blocker",
+         "change", "days")
+_CHANGE = re.compile(
+    r"(?i)\b(?:now|instead|no longer|not any ?more|back|after all|moved|renamed|from today|again|cancel\w*|"
+    r"dropped|solved|fixed|done|gone)\b")
+
+
+def _pair_features(
+    found: Sequence[Memory],  # Oldest first
+    read: Sequence[Reading],
+    times: np.ndarray,  # (m,) seconds
+    cosine: np.ndarray,  # (m, m)
+    rare: _Rarity,
+) -> np.ndarray:  # (m, m, 9) the older by row; nothing but zeros where the row is not the older
+    "What speaks for each to be the next word on what another one said."
+    m, out = len(found), np.zeros((len(found), len(found), len(PAIRS)))
+    def worth(words: Iterable[str]) -> float: return sum(map(rare, words))
+    change, most = [bool(_CHANGE.search(x.text)) for x in found], rare("")
+    for i, j in combinations(range(m), 2):
+        a, b = read[i], read[j]
+        both, heads = a.all & b.all, a.title & b.title
+        # Older ones that the newer is rather the next word on
+        nearer = int((cosine[:j, j] > cosine[i, j]).sum())
+        out[i, j] = (cosine[i, j], worth(both) / (worth(a.all) + 0.1), worth(both) / (worth(b.all) + 0.1),
+                     max(map(rare, both), default=0.0) / most, max(map(rare, heads), default=0.0) / most,
+                     1 / (1 + nearer), found[i].namespace == "blockers", change[j],
+                     math.log1p((times[j] - times[i]) / 86400) / 5)
+    return out
+
+# %% ../../nbs/14_recall/02_search.ipynb #ba710cc5
+_AMONG = 20
+
+
+class Seen(NamedTuple):
+    "A question and what was found, in numbers."
+    asked: Asking
+    hits: np.ndarray  # (n, 10)
+    top: np.ndarray  # (m,) those that fit best, oldest first
+    pairs: np.ndarray  # (m, m, 9)
+
+# %% ../../nbs/14_recall/02_search.ipynb #05aada5f
+def see(
+    pool: Sequence[MemoryResult],
+    query: str,
+    vectors: np.ndarray,  # (n, d) unit rows
+    fitting: np.ndarray,  # (10,) weights of a hit
+) -> Seen:
+    "What the weights are applied to."
+    q, read = _read_asking(query), [_read_memory(r.memory) for r in pool]
+    times = np.array([(r.again or r.memory.event_time).timestamp() for r in pool])
+    hits = _hit_features(q, pool, read, times)
+    best = np.argsort(-(hits @ fitting), kind="stable")[:_AMONG]
+    top = best[np.lexsort(([pool[i].id for i in best], times[best]))]
+    X = vectors[top].astype(float)
+    return Seen(q, hits, top, _pair_features([pool[i].memory for i in top], [read[i] for i in top],
+                                             times[top], X @ X.T, _rarity(read)))
+
+# %% ../../nbs/14_recall/02_search.ipynb #a542d84f
+SUMS = ("fit", "overtaken", "overtaken, past", "overtaken, yes or no", "overtakes", "recent, yes or no",
+        "fit, of many", "overtaken, of many", "overtakes, of many")
+_NEAR = 2.5  # What overtakes has to fit nearly as well as the best, on the scale of a fit
+
+
+class Weights(NamedTuple):
+    "One for each number."
+    hits: np.ndarray  # (10,)
+    pairs: np.ndarray  # (10,) the last stands alone
+    sums: np.ndarray  # (9,)
+
+
+@cache
+def weights_of(
+    embedder: str,  # Its name
+) -> Weights:
+    "What was fitted for an embedder's vectors; for those of an unknown one what was for words."
+    told = json.loads((files("git_notes_consolidation") / "data" / "ranker.json").read_text())
+    mine = told.get(embedder.partition("/")[0]) or told["lexical"]
+    return Weights(*(np.array([*mine[name].values()]) for name in Weights._fields))
+
+
+def succession(
+    w: Weights,
+    s: Seen,
+) -> np.ndarray:  # (m, m)
+    "How likely each is the next word on what another said: logistic, only ever from older to newer."
+    z = s.pairs @ w.pairs[:-1] + w.pairs[-1]
+    return np.triu(1 / (1 + np.exp(-np.clip(z, -30, 30))), 1)
+
+
+def sum_features(
+    s: Seen,
+    fit: np.ndarray,  # (n,)
+    p: np.ndarray,  # (m, m) from `succession`
+) -> np.ndarray:  # (n, 9)
+    "What a fit and the pairs come to."
+    (over, takes), near = np.zeros((2, len(fit))), fit[s.top] - fit.max()
+    over[s.top] = (p / (1 + np.exp(-near - _NEAR))).max(axis=1)
+    takes[s.top] = (p * np.exp(near)[:, None]).max(axis=0)
+    fall, recent = np.log(1 - np.minimum(over, 0.98)), s.hits[:, HITS.index("recent")]
+    now, many = not s.asked.past, min(1.0, max(0.0, (len(fit) - 25) / 35))
+    return np.column_stack([fit, fall * now, fall * (not now), fall * s.asked.yes, takes * now,
+                            recent * s.asked.yes, fit * many, fall * now * many, takes * now * many])
+
+# %% ../../nbs/14_recall/02_search.ipynb #2cbb6199
+def _credible(
+    p: np.ndarray,  # (m, m) from `succession`
+    q: Asking,
+    top: Sequence[MemoryResult],  # In the same order
+    refused: Container[str],  # Names of replacements to which a person said no
+) -> np.ndarray:  # (m, m)
+    "What of the guesses may count, each from what gives way to what takes its place."
+    out, first = np.zeros(p.shape), {r.summary: r.memory.event_time for r in reversed(top)}
+    def went_back(a: Memory, b: Memory) -> bool:
+        return (first[b.summary] < a.event_time and tie(a, b) >= PERHAPS_ONE_SUBJECT and not brothers(a, b))
+    for i, j in np.argwhere(p > 0):
+        a, b = top[i], top[j]
+        if went_back(a.memory, b.memory): p[i, j] = 0.95
+        if p[i, j] < 0.1 or "summary" in (a.kind, b.kind) or brothers(a.memory, b.memory): continue
+        if leaves_standing(a.memory, b.memory):
+            if not q.words & (_read_memory(b.memory).all - _read_memory(a.memory).all): out[j, i] = p[i, j]
+        elif MemoryEdge(b.id, a.id, EdgeType.SUPERSEDES).id not in refused: out[i, j] = p[i, j]
+    return out
+
+# %% ../../nbs/14_recall/02_search.ipynb #6ee9f032
+_EXACT = 10.0  # Whoever types ADR-27 means it
+_FAR = 8.0  # What fits so much worse has nothing to do with the question
+_MARKED = 0.45  # So likely, the newer is named beside the older
+_ODDS = 1.8  # That a memory was replaced, where a run asks: ln (183 / 31)
+
+
+def _in_place(
+    z: np.ndarray,  # (n,)
+    pool: Sequence[MemoryResult],
+    past: bool,
+) -> tuple[np.ndarray, np.ndarray]:  # (n,) with what replaced something in its place; (n,) which that is
+    "What stands for each: what replaced it, the summary that tells it, or itself."
+    out, head, at = z.copy(), np.arange(len(pool)), {r.id: n for n, r in enumerate(pool)}
+    told = {i: n for n, r in enumerate(pool) if r.kind == "summary" for i in r.stands_for}
+    def after(n: int) -> int:
+        r = pool[n]
+        if r.superseded_kind == "full": return n if past else at.get(r.superseded_by or "", n)
+        return k if (k := told.get(r.id, n)) != n and z[k] >= z[n] else n
+    if past:
+        for n in np.argsort([-r.memory.event_time.timestamp() for r in pool], kind="stable").tolist():
+            k = at.get(pool[n].superseded_by or "", n)
+            if k != n: out[n], out[k] = max(out[n], out[k] + 1e-6), max(out[k], out[n] - 1.0)
+    for n in np.argsort(-z, kind="stable").tolist():
+        if (k := end_of(n, after)) != n:
+            head[n], out[k], out[n] = k, max(out[k], out[n] + 1e-6), out[n] - 20.0
+    return out, head
+
+
+def _newer_first(
+    z: np.ndarray,  # (n,)
+    pool: Sequence[MemoryResult],
+    waiting: Mapping[str, str],  # What a run asks: name of the newer by that of the older
+) -> tuple[np.ndarray, dict[int, int]]:  # (n,) and what is newer than which
+    "What may have been replaced comes below what may have replaced it."
+    out, at = z.copy(), {r.id: n for n, r in enumerate(pool)}
+    there = ((at[a], at[b]) for a, b in waiting.items() if a in at and b in at)
+    pairs = {n: k for n, k in there if not brothers(pool[n].memory, pool[k].memory)}
+    for n in sorted(pairs, key=lambda n: pool[n].memory.event_time):  # The last of a row is lifted by all
+        k = pairs[n]
+        if z[n] - z[k] > _FAR: continue
+        out[k] = max(out[k], out[n])
+        out[n] = min(out[n], out[k] - _ODDS)
+    return out, pairs
+
+
+def answering_order(
+    pool: Sequence[MemoryResult],  # Whatever was found, and what replaced it
+    query: str,
+    vectors: np.ndarray,  # (n, d) unit rows
+    embedder: str,  # The name of what made them
+    refused: Container[str] = (),  # Names of replacements to which a person said no
+    waiting: Mapping[str, str] = {},  # What a run asks: name of the newer by that of the older
+) -> list[MemoryResult]:  # With the share as the score, and what is newer on the same subject
+    "The same results, what answers first; of what may be replaced the newer word stands above."
+    if not pool: return []
+    w = weights_of(embedder)
+    s = see(pool, query, vectors, w.hits)
+    p = _credible(succession(w, s), s.asked, [pool[i] for i in s.top], refused)
+    z = sum_features(s, s.hits @ w.hits, p) @ w.sums
+    if named := s.asked.documents: z += [_EXACT * (named <= _read_memory(r.memory).documents) for r in pool]
+    z, pairs = (z, {}) if s.asked.past else _newer_first(z, pool, waiting)
+    z, head = _in_place(z, pool, s.asked.past)
+    order = np.lexsort((-z, head != np.arange(len(z)), -z[head])).tolist()
+    share = np.exp(z - z.max())
+    place = {n: k for k, n in enumerate(order)}
+    newer = {int(s.top[a]): int(s.top[b]) for a, b in np.argwhere(p >= _MARKED)} | pairs
+    def last(n: int) -> str | None:
+        k = end_of(n, lambda i: j if place[j := newer.get(i, i)] < place[n] else i)
+        return None if k == n else pool[k].id
+    return [replace(pool[n], score=float(share[n] / share.sum()), newer=last(n)) for n in order]

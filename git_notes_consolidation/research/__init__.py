@@ -2,7 +2,6 @@
 from git_notes_consolidation import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "corpus": "Corpus load_corpus scratch",
-    "tuning": "Answer answer",
-    "tuning_desk": "Panel tune",
+    "lab": "Corpus load_corpus scratch Desk",
+    "tuning": "Answer answer Panel tune",
 })

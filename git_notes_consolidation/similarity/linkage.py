@@ -10,7 +10,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from hashlib import blake2b
 from ..observability.tracing import span
-from .components import _threads, _where, first_seen, unit_rows
+from .neighbours import _threads, _where, first_seen, unit_rows
 
 # %% auto #0
 __all__ = ['dendrogram', 'flat_clusters']
@@ -151,7 +151,7 @@ class _Pairs:
 _GRID = 65536
 
 
-def _thin(
+def _nearest_pairs(
     pairs: np.ndarray,  # (2, k)
     cosines: np.ndarray,  # (k,)
     room: int,  # At most half of it is filled again
@@ -166,7 +166,7 @@ def _thin(
         (least - 0.37) / _GRID)
 
 # %% ../../nbs/07_similarity/08_linkage.ipynb #a5193798
-def _near(
+def _near_pairs(
     c: _Clusters,
     alive: np.ndarray,  # Those that are still there
     level: float,  # Least cosine
@@ -185,14 +185,14 @@ def _near(
                 new = slice(k, k := k + len(i))
                 ends[0, new], ends[1, new], cosines[new] = i + a, j + b, S[i, j]
                 if k <= room: continue
-                keep, level = _thin(ends[:, :k], cosines[:k], room)
+                keep, level = _nearest_pairs(ends[:, :k], cosines[:k], room)
                 k = len(keep)
                 ends[:, :k], cosines[:k] = ends[:, keep], cosines[keep]
     one, two = alive.astype(np.int32)[ends[:, :k]]
     return _Pairs(one, two, cosines[:k] * (c.sizes[one] * c.sizes[two]), np.zeros(k, bool)), level
 
 # %% ../../nbs/07_similarity/08_linkage.ipynb #a1a55c9b
-def _exactly(c: _Clusters, a: np.ndarray, b: np.ndarray, block: int = 256) -> np.ndarray:
+def _exact_products(c: _Clusters, a: np.ndarray, b: np.ndarray, block: int = 256) -> np.ndarray:
     "Products of the sums of these clusters, in float64."
     parts = (slice(k, k + block) for k in range(0, len(a), block))
     return np.concatenate(
@@ -220,7 +220,7 @@ def _mutual(
     least = _least(len(c), ends, (d, d)) + 1e-5
     asked = np.flatnonzero(((d <= least[pairs.a]) | (d <= least[pairs.b])) & (d < limit + 1e-5))
     open_ = asked[~pairs.sure[asked]]
-    pairs.product[open_], pairs.sure[open_] = _exactly(c, pairs.a[open_], pairs.b[open_]), True
+    pairs.product[open_], pairs.sure[open_] = _exact_products(c, pairs.a[open_], pairs.b[open_]), True
     few = pairs.take(asked)
     d, ends, bits = few.distance(c), (few.a, few.b), c.bits[few.a] ^ c.bits[few.b]
     least = _least(len(c), ends, (d, d))
@@ -230,7 +230,7 @@ def _mutual(
     return np.minimum(few.a, few.b)[found], np.maximum(few.a, few.b)[found]
 
 # %% ../../nbs/07_similarity/08_linkage.ipynb #9c3891d7
-def _summed(
+def _sum_pairs(
     c: _Clusters,  # In which they have merged
     pairs: _Pairs,  # One for each two that were near before
     made_of: np.ndarray,  # (n,) how many clusters each was before
@@ -241,7 +241,7 @@ def _summed(
     start = np.flatnonzero((np.diff(a, prepend=-1) != 0) | (np.diff(b, prepend=-1) != 0))
     a, b, product = a[start], b[start], np.add.reduceat(pairs.product[order], start)
     part = np.diff(start, append=len(order)) < made_of[a] * made_of[b]
-    product[part] = _exactly(c, a[part], b[part])
+    product[part] = _exact_products(c, a[part], b[part])
     return _Pairs(a, b, product, part)
 
 # %% ../../nbs/07_similarity/08_linkage.ipynb #e7ed3ea5
@@ -260,7 +260,7 @@ def _rewire(
     pairs.a, pairs.b = np.minimum(pairs.a, pairs.b), np.maximum(pairs.a, pairs.b)
     moved, parts = made_of[pairs.a] * made_of[pairs.b] > 1, []
     for k in range(0, len(c), block):
-        part = _summed(c, pairs.take(np.flatnonzero(
+        part = _sum_pairs(c, pairs.take(np.flatnonzero(
             moved & (pairs.a >= k) & (pairs.a < k + block) & (pairs.a < pairs.b))), made_of)
         parts.append(part.take(part.distance(c) < limit + 1e-5))
     pairs.keep(~moved, *parts)
@@ -272,7 +272,7 @@ def _roots(up: np.ndarray) -> np.ndarray:
     return up
 
 
-def _merged(
+def _merge_nearest(
     c: _Clusters,
     pairs: _Pairs,  # All that are nearer than the limit; what is left of them when nothing more merges
     limit: float,  # Clusters merge while their average distance is below it
@@ -292,20 +292,20 @@ def _merged(
 def _room(n: int) -> int: return max(1 << 18, 40 * n)
 
 
-def _finished(c: _Clusters, pairs: _Pairs, level: float, distance: float, block: int,
+def _merge_all(c: _Clusters, pairs: _Pairs, level: float, distance: float, block: int,
               room: int) -> np.ndarray:
     "The cluster that each ends in, where `_near` made the first pass."
     into = np.arange(len(c))
     while level > 1 - distance - 1e-5:
-        step = _merged(c, pairs, 1 - level - 2e-5)
-        if (step == np.arange(len(c))).all(): step = _merged(c, pairs, distance, rounds=1)
+        step = _merge_nearest(c, pairs, 1 - level - 2e-5)
+        if (step == np.arange(len(c))).all(): step = _merge_nearest(c, pairs, distance, rounds=1)
         if (step == np.arange(len(c))).all(): return into
         into = step[into]
-        pairs, level = _near(c, np.unique(into), 1 - distance - 1e-5, block, room)
-    return np.asarray(_merged(c, pairs, distance)[into])
+        pairs, level = _near_pairs(c, np.unique(into), 1 - distance - 1e-5, block, room)
+    return np.asarray(_merge_nearest(c, pairs, distance)[into])
 
 
-def _start(X: np.ndarray, at: np.ndarray | None) -> tuple[_Clusters, np.ndarray]:
+def _initial_clusters(X: np.ndarray, at: np.ndarray | None) -> tuple[_Clusters, np.ndarray]:
     "The clusters to begin with, and for each row the number of its own; −1 for a row of zeros."
     U, norms = unit_rows(X)
     rows = np.arange(len(X)) if at is None else at
@@ -315,14 +315,14 @@ def _start(X: np.ndarray, at: np.ndarray | None) -> tuple[_Clusters, np.ndarray]
     return c, begins
 
 
-def _ends(c: _Clusters, distance: float, block: int = 1024, room: int = 0) -> np.ndarray:
+def _final_clusters(c: _Clusters, distance: float, block: int = 1024, room: int = 0) -> np.ndarray:
     "(n,) the cluster that each ends in."
     room, limit = room or _room(len(c)), float(distance)
     with span("clustering.compute_distances", memories=len(c), threshold=limit) as s:
-        pairs, level = _near(c, np.arange(len(c)), 1 - distance - 1e-5, block, room)
+        pairs, level = _near_pairs(c, np.arange(len(c)), 1 - distance - 1e-5, block, room)
         s.set(pairs=len(pairs.a))
     with span("clustering.execute", memories=len(c), threshold=limit) as s:
-        into = _finished(c, pairs, level, distance, block, room)
+        into = _merge_all(c, pairs, level, distance, block, room)
         s.set(clusters_found=len(np.unique(into)))
     return into
 
@@ -346,5 +346,5 @@ def flat_clusters(
 ) -> np.ndarray:  # (n,) labels, numbered by first appearance
     "Exact average linkage on cosine distance, cut strictly below the threshold."
     if distance_threshold <= 0: return np.arange(len(X) if at is None else len(at))
-    c, begins = _start(X, at)
-    return _labels(_ends(c, distance_threshold, block), begins)
+    c, begins = _initial_clusters(X, at)
+    return _labels(_final_clusters(c, distance_threshold, block), begins)

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from typing import Literal, NamedTuple
 from ..text.facts import find_facts
 from ..core.memory import Memory
-from ..text.sentences import split_sentences
+from ..text.words import split_sentences
 
 # %% auto #0
 __all__ = ['Kind', 'reports']

@@ -14,7 +14,7 @@ from typing import Any, Literal
 from ..core.memory import digest, Memory
 from ..core.models import MemoryEdge, MemorySummary, MemoryTier
 from ..observability.tracing import span
-from ..observability.metrics import count
+from ..observability.telemetry import count
 from .git import MEM, Notes, read_notes, Repo, tips
 from .reader import _GONE, Problem
 
@@ -224,11 +224,6 @@ def op_append(obj: str, operation: Mapping[str, Any], run: str) -> Append:
     "A line of the log, named by what it says."
     return Append("meta", obj, dict(operation)
                   | {"kind": "op", "subject": digest("op", run, _plain(dict(operation))), "run": run})
-
-# %% ../../nbs/08_store/03_events.ipynb #39c6586e
-def prune_append(obj: str, what: str, before: datetime, run: str) -> Append:
-    "What is older is no longer shown (`what`: log); it stays where it is."
-    return Append("meta", obj, {"kind": "prune", "subject": what, "before": before.isoformat(), "run": run})
 
 # %% ../../nbs/08_store/03_events.ipynb #6da822d3
 def access_append(m: Memory, clone: str, count: int, at: datetime) -> Append:

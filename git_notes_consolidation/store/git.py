@@ -10,8 +10,8 @@ from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
 from typing import NamedTuple
-from ..core.remedies import GONE, NOT_FETCHED, NOT_THERE, remedy
-from ..observability.metrics import OPENED
+from ..core.startup import GONE, NOT_FETCHED, NOT_THERE, remedy
+from ..observability.telemetry import OPENED
 
 # %% auto #0
 __all__ = ['MEM', 'RepoError', 'NoRepository', 'Repo', 'git', 'open_repo', 'tips', 'Notes', 'RaceLost']

@@ -267,7 +267,7 @@ def read_memories(
         problems += [Problem(f"{MEM}{ns} {obj}", p.offset, p.reason) for p in bad]
         for i, r in enumerate(records):
             found[ns, r.front["timestamp"], r.front["summary"],
-                  r.body].append((Place(ns, obj, i, r.offset, blob), r))
+                  r.body].append((Place(ns, obj, i, r.offset), r))
     return _scan(found, problems, refs, len(notes))
 
 # %% ../../nbs/08_store/02_reader.ipynb #24187e62

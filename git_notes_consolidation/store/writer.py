@@ -4,23 +4,26 @@
 
 # %% ../../nbs/08_store/04_writer.ipynb #3361c7f3
 from __future__ import annotations
-import random, time, uuid
+import os, random, time, uuid
 from collections import defaultdict
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from datetime import datetime
-from typing import TypeVar
+from typing import Any, TypeVar
 from ..core.memory import Memory
 from ..observability.tracing import span
-from ..observability.metrics import count
+from ..observability.telemetry import count
 from git_notes_consolidation.store.git import (
-    broken_off, commit_stream, git, MEM, move_refs, note_paths, RaceLost, read_blobs, read_objects, Repo,
-    RepoError)
+    MEM, RaceLost, Repo, RepoError, broken_off, commit_stream, git, move_refs, note_paths, read_blobs,
+    read_objects)
 from .reader import note_text, with_pieces
 from .events import (
-    _line, _SPANS, Append, decode, Events, read_events, REFS, stamp)
+    Append, Events, REFS, _SPANS, _line, decode, every_tip, read_events, stamp)
+from pathlib import Path
+from ..core.runtime import private
 
 # %% auto #0
-__all__ = ['write', 'append', 'written']
+__all__ = ['write', 'append', 'written', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id']
 
 # %% ../../nbs/08_store/04_writer.ipynb #dc896e51
 _FEW = 64  # Notes that are looked up one by one
@@ -137,41 +140,49 @@ def memory_changes(
     return piece_changes(there, on)
 
 # %% ../../nbs/08_store/04_writer.ipynb #c80c5775
-def _marked(repo: Repo, stream: Iterable[bytes], n: int) -> list[str]:
-    "Let fast-import read a stream; the commits of its first n marks."
-    ask = b"".join(b"get-mark :%d\n" % i for i in range(1, n + 1))
-    ids = git(repo.path, "fast-import", "--quiet", "--depth=0", input=b"".join(stream) + ask).decode().split()
-    if [len(i) for i in ids] != [len(repo.zero)] * n: raise RepoError(broken_off("fast-import"))
-    return ids
+_Commit = tuple[datetime, str, Iterable[bytes], str]  # Time, message, changes, and the commit below, if any
+
+@contextmanager
+def new_commits(
+    repo: Repo,
+    parts: Mapping[str, _Commit],  # Each with a name
+) -> Iterator[dict[str, str]]:  # By name
+    "Commits that only temporary refs hold, for the length of the block."
+    tmp = f"refs/gnc/tmp/{uuid.uuid4().hex}"
+    stream = [commit_stream(f"{tmp}/{name}", *part, mark)
+              for mark, (name, part) in enumerate(parts.items(), 1)]
+    stream += [b"get-mark :%d\n" % mark for mark in range(1, len(parts) + 1)]
+    ids = (git(repo.path, "fast-import", "--quiet", "--depth=0", input=b"".join(stream)).decode().split()
+           if parts else [])
+    if [len(i) for i in ids] != [len(repo.zero)] * len(parts): raise RepoError(broken_off("fast-import"))
+    made = dict(zip(parts, ids))
+    try: yield made
+    finally:
+        if made: move_refs(repo, [f"delete {tmp}/{name} {c}" for name, c in made.items()], final=True)
 
 
-def _import(repo: Repo, before: Events, todo: Sequence[Append], now: datetime,
-            memories: Sequence[Memory] = (),
-            old: Mapping[str, str] = {}) -> tuple[dict[str, str], str]:
-    "Commits for the touched stores and namespaces on temporary refs: their ids, and where the refs are."
-    tmp, seq = f"refs/gnc/tmp/{uuid.uuid4().hex}", before.seq + 1
+def _commits(repo: Repo, before: Events, todo: Sequence[Append], now: datetime,
+             memories: Sequence[Memory] = (), old: Mapping[str, str] = {}) -> dict[str, _Commit]:
+    "A commit for each touched store and namespace."
     lines: dict[str, dict[str, list[bytes]]] = defaultdict(lambda: defaultdict(list))
-    for a in todo: lines[a.store][a.object].append(_line(stamp(a, seq)).encode())
+    for a in todo: lines[a.store][a.object].append(_line(stamp(a, before.seq + 1)).encode())
     theirs: dict[str, list[Memory]] = defaultdict(list)
     for m in memories: theirs[MEM + m.namespace].append(m)
     places = ([(before.tips.get(REFS[s], ""), lines[s]) for s in lines]
               + [(old.get(ref, ""), [m.commit_sha for m in ms]) for ref, ms in theirs.items()])
     there = notes_on(repo, {tip: [*objects] for tip, objects in places if tip}) | {"": {}}
-    stream, stores = [], [s for s in REFS if s in lines]
-    for mark, store in enumerate(stores, 1):
+    out = dict[str, _Commit]()
+    for store in (s for s in REFS if s in lines):
         tip, n = before.tips.get(REFS[store], ""), sum(map(len, lines[store].values()))
         count(f"store.{_SPANS[store]}_writes", n)
-        for a in todo:
-            if a.store == store == "edges": count("store.edges_by_type", type=str(a.record.get("type")))
         with span(f"store.{_SPANS[store]}.write", count=n):
-            stream.append(commit_stream(f"{tmp}/{store}", now, f"gnc: {n} records",
-                                        note_changes(repo, tip, there[tip], lines[store]), tip, mark))
+            out[store] = now, f"gnc: {n} records", note_changes(repo, tip, there[tip], lines[store]), tip
+    for a in todo:
+        if a.store == "edges": count("store.edges_by_type", type=str(a.record.get("type")))
     for ref, mine in sorted(theirs.items()):
         tip = old.get(ref, "")
-        stores.append(ref)
-        stream.append(commit_stream(f"{tmp}/{ref}", now, "Notes added by 'gnc remember'",
-                                    memory_changes(there[tip], mine), tip, len(stores)))
-    return dict(zip(stores, _marked(repo, stream, len(stores)))), tmp
+        out[ref] = now, "Notes added by 'gnc remember'", memory_changes(there[tip], mine), tip
+    return out
 
 # %% ../../nbs/08_store/04_writer.ipynb #6a8dca36
 def publish_commits(
@@ -200,9 +211,8 @@ def write(
 ) -> dict[str, str]:  # The refs that moved, and where to
     """Write records, and memories; all of them, or none that counts. `RaceLost` if a ref is no longer where
     it was seen."""
-    new, tmp = _import(repo, before, todo, now, memories, plugins)
-    try: publish_commits(repo, {**plugins, **before.tips}, new, alone)
-    finally: move_refs(repo, [f"delete {tmp}/{s} {c}" for s, c in new.items()], final=True)
+    with new_commits(repo, _commits(repo, before, todo, now, memories, plugins)) as new:
+        publish_commits(repo, {**plugins, **before.tips}, new, alone)
     return {REFS.get(s, s): c for s, c in new.items()}
 
 # %% ../../nbs/08_store/04_writer.ipynb #23748a52
@@ -248,3 +258,100 @@ def written(before: Events, todo: Sequence[Append], moved: Mapping[str, str]) ->
     fresh = ((store, obj, decode(line)) for store, obj, line in sorted(lines))
     return Events((*before.records, *((s, o, r) for s, o, r in fresh if r is not None)), before.problems,
                   {**before.tips, **moved}, before.before)
+
+# %% ../../nbs/08_store/04_writer.ipynb #19511249
+def _try_lock(handle: Any) -> None:
+    if os.name == "nt":  # pragma: no cover
+        import msvcrt
+        msvcrt.locking(handle.fileno(), msvcrt.LK_NBLCK, 1)  # type: ignore[attr-defined]
+    else:
+        import fcntl
+        fcntl.flock(handle, fcntl.LOCK_EX | fcntl.LOCK_NB)
+
+# %% ../../nbs/08_store/04_writer.ipynb #8dfdb6db
+_TMP = "refs/gnc/tmp/"
+
+
+def tidy(repo: Repo, patience: float = 1.0) -> dict[str, str]:  # The refs that are left, as `every_tip`
+    "Remove the lock files of our refs that stay for longer than any git needs, and temporary refs."
+    locks = _locks(repo)
+    if locks: time.sleep(patience)
+    for p, mark in _locks(repo).items():
+        if locks.get(p) == mark: p.unlink(missing_ok=True)
+    refs = every_tip(repo)
+    left = [f"delete {ref} {tip}" for ref, tip in refs.items() if ref.startswith(_TMP)]
+    if left: move_refs(repo, left, final=True)
+    return {ref: tip for ref, tip in refs.items() if not ref.startswith(_TMP)}
+
+
+def _locks(repo: Repo) -> dict[Path, tuple[int, int]]:
+    "Our refs' lock files with what tells one from its successor."
+    found = (p for ref in REFS.values() if (p := repo.common_dir / f"{ref}.lock").exists())
+    return {p: (s.st_ino, s.st_mtime_ns) for p in found for s in (p.stat(),)}
+
+# %% ../../nbs/08_store/04_writer.ipynb #9e73385c
+class Locked(RepoError):
+    "Another run holds the lock."
+
+
+@contextmanager
+def hold(
+    repo: Repo,
+    name: str,  # Of the lock's file
+    refusal: str,  # What to say when another has it
+    patience: float = 0.0,  # Seconds to wait for the other
+) -> Iterator[None]:
+    "A lock of this clone's, held for the length of the block."
+    (repo.common_dir / "gnc").mkdir(exist_ok=True)
+    with open(repo.common_dir / "gnc" / name, "a+b") as handle:
+        deadline = time.monotonic() + patience
+        while True:
+            try: _try_lock(handle); break
+            except OSError:
+                if time.monotonic() >= deadline: raise Locked(refusal) from None
+            time.sleep(0.05)
+        yield
+
+# %% ../../nbs/08_store/04_writer.ipynb #57c3030f
+@contextmanager
+def run_lock(repo: Repo) -> Iterator[dict[str, str]]:
+    "Held for the length of a run, and the refs as they are then; `Locked` if another has it."
+    with hold(repo, "lock",
+              f"another run is at work in {repo.common_dir}; wait for it; then see `gnc log --runs`",
+              0.05):
+        yield tidy(repo)
+
+# %% ../../nbs/08_store/04_writer.ipynb #ff20e2b8
+def clone_id(repo: Repo) -> str:
+    "A random name, made once for each clone."
+    file = repo.common_dir / "gnc" / "clone-id"
+    if file.exists(): return file.read_text().strip()
+    file.parent.mkdir(exist_ok=True)
+    try:
+        with open(file, "x") as f: f.write(uuid.uuid4().hex[:12])
+    except FileExistsError: pass
+    return file.read_text().strip()
+
+# %% ../../nbs/08_store/04_writer.ipynb #ab5e3650
+def replace_file(
+    repo: Repo,
+    name: str,  # In `gnc` of the git directory
+    text: str,
+) -> None:
+    "Write a file, for its owner alone, as a whole or not at all."
+    home = repo.common_dir / "gnc"
+    home.mkdir(exist_ok=True)
+    made = home / f"{name}.{uuid.uuid4().hex}.tmp"
+    try:
+        private(made).write_text(text, encoding="utf-8")
+        os.replace(made, home / name)
+    finally: made.unlink(missing_ok=True)
+
+# %% ../../nbs/08_store/04_writer.ipynb #21d98517
+def lock_held(repo: Repo) -> bool:
+    "Does a run hold the lock?"
+    try:
+        with open(repo.common_dir / "gnc" / "lock", "r+b") as handle: _try_lock(handle)
+    except FileNotFoundError: return False
+    except OSError: return True
+    return False

@@ -5,6 +5,5 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "verification": "verify Verification Finding Sources",
     "extraction": "summarize_cluster NothingToQuote SUMMARIZER",
     "quotations": "is_statement",
-    "generation": "redraft draft_id",
-    "merging": "merged_text inherited",
+    "generation": "redraft draft_id merged_text inherited",
 })

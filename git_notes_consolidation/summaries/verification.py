@@ -11,23 +11,19 @@ from functools import cached_property
 from typing import NamedTuple
 from ..core.memory import Memory
 from ..core.models import MemorySummary, Quote
-from ..llm.prompt_parts import dates_in
+from ..llm.prompts import dates_in
 from ..llm.summary_prompts import relative_date
 from ..text.facts import Fact, same_value
-from ..text.sentences import word_set
-from ..text.words import STOP_WORDS
-from git_notes_consolidation.summaries.alignment import (
-    Piece, pieces, Vocabulary, word_key, words)
-from .values import means_day, measure, noun, same_noun, tells
-from .holding import _CUES, _NARROWS, Clause, clauses, Statement, statements
+from ..text.words import STOP_WORDS, word_set
+from .alignment import (
+    Clause, Piece, Statement, Vocabulary, _CUES, _NARROWS, clauses, means_day, measure, noun, pieces,
+    same_noun, statements, tells, word_key, words)
 
 # %% auto #0
-__all__ = ['parts', 'Sources', 'quoted', 'judge', 'Finding', 'retold', 'Verification', 'coverage', 'verify']
+__all__ = ['parts', 'Sources', 'is_quoted', 'sentence_faults', 'Finding', 'share_retold', 'Verification', 'coverage', 'verify']
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #ad665620
-def parts(
-    summary: MemorySummary | str,
-) -> dict[str, str]:
+def parts(summary: MemorySummary | str) -> dict[str, str]:
     "The texts of a summary, by name."
     if isinstance(summary, str): return {"summary": summary}
     found = {"title": summary.title, "summary": summary.summary}
@@ -97,8 +93,8 @@ class Sources:
 
     def tells(self, key: str) -> bool: return bool(self.known.known(key))
 
-    def apart(self, keys: Collection[str], s: Statement,
-              near: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
+    def telling_apart(self, keys: Collection[str], s: Statement,
+                      near: frozenset[str]) -> tuple[frozenset[str], frozenset[str]]:
         "The words that only a statement tells, and those that only others do."
         theirs = frozenset(w for w in keys if self.known.has(s.titled, w))
         mine = frozenset(w for w in keys if self.known.has(near, w))
@@ -118,7 +114,7 @@ class Sources:
         return max(shares, key=lambda x: x[0], default=(0.0, None))
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #d5586e18
-def _strange(p: Piece, given: Sources) -> Iterator[Fault]:
+def _strange_words(p: Piece, given: Sources) -> Iterator[Fault]:
     new = [(t, -1 if t.fact or given.tells(t.key) else 1) for t in p.tokens
            if t.fact or t.key not in _COMMON]
     worst, run = max(sum(x for t, x in new if c.start <= t.start < c.end) for c in clauses(p)), 0
@@ -139,7 +135,7 @@ _DENIED = re.compile(
     r"replac(?:es|ed|ing))\b|\bfrom\s(?:the\s)?\W*\Z")
 
 
-def told_as_past(p: Piece, c: Clause, at: int = 0) -> bool:
+def speaks_of_past(p: Piece, c: Clause, at: int = 0) -> bool:
     "Does a clause speak of what was, or deny what stands at a place?"
     return bool(_PAST.search(p.raw) or _PAST_HERE.search(p.text, c.start, c.end)
                 or _DENIED.search(p.text[c.start:at]))
@@ -150,10 +146,10 @@ def _tells(s: Statement, f: Fact, p: Piece, all: bool = False) -> bool:
     return any(tells(f, p.facts, g, s.piece.facts) for g in s.values(all))
 
 
-def _outdated(p: Piece, given: Sources) -> Iterator[Fault]:
+def _outdated_values(p: Piece, given: Sources) -> Iterator[Fault]:
     "A sentence that tells what is over better than anything that holds."
     mine = [f for f in p.stated if measure(f) not in ("day", "month")]
-    if len(p.content) < 2 or told_as_past(p, clauses(p)[0]): return
+    if len(p.content) < 2 or speaks_of_past(p, clauses(p)[0]): return
     denies = any(c.negated for c in clauses(p))
     was, old = given.best(p.content, (s for s in given.all if s.over and all(_tells(s, f, p) for f in mine)
                                       and denies == any(c.negated for c in s.clauses)))
@@ -192,7 +188,7 @@ def _rival(p: Piece, f: Fact, c: Clause, same: Sequence[Statement], given: Sourc
         theirs = s.piece.text
         if any(tells(h, p.facts, g, s.piece.facts) for h in p.stated): continue
         if measure(f) == "number " and not same_noun(p.text, f, theirs, g): continue
-        only, own = given.apart(c.keys - p.values, s, near)
+        only, own = given.telling_apart(c.keys - p.values, s, near)
         if _NARROWS.search(s.said) and given.known.share(s.piece.keys - _COMMON, p.every) < 0.8: continue
         if any(x & only and x & own for x in joined) or given.points_to(only, own):
             return theirs[g.start:g.end]
@@ -200,7 +196,7 @@ def _rival(p: Piece, f: Fact, c: Clause, same: Sequence[Statement], given: Sourc
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #6e408cfb
 def _value(p: Piece, f: Fact, c: Clause, given: Sources) -> Fault | None:
-    raw, past = p.text[f.start:f.end].strip("`"), told_as_past(p, c, f.start)
+    raw, past = p.text[f.start:f.end].strip("`"), speaks_of_past(p, c, f.start)
     same = [s for s in (given.all if past else given.holds) if _has(s, raw, f, p, past)]
     vague, named = bool(_VAGUE.fullmatch(raw)), f.kind in ("identifier", "path")
     if same and not past:
@@ -239,7 +235,7 @@ def _names(text: str) -> Iterator[tuple[str, bool]]:
             yield m[0], not before or before[-1] in ".:!?|*#>\n-–—(\"“" and not _TITLED.search(before)
 
 
-def _strangers(p: Piece, given: Sources) -> Iterator[Fault]:
+def _unknown_names(p: Piece, given: Sources) -> Iterator[Fault]:
     "Names that no source has."
     headline = len(re.findall(r"\b[A-Z]\w*", p.raw)) > 0.6 * len(words(p.raw))
     for name, opens in _names(p.raw):
@@ -253,7 +249,7 @@ def _strangers(p: Piece, given: Sources) -> Iterator[Fault]:
         if rivals or not opens and not headline: yield Fault("name", name, rivals[0] if rivals else "")
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #ba831675
-def _misplaced(p: Piece, given: Sources) -> Iterator[Fault]:
+def _misplaced_names(p: Piece, given: Sources) -> Iterator[Fault]:
     "Names that stand where the sources have another."
     there = [(s, {x for x, opens in _names(s.said)} & given.names) for s in given.holds]
     for c in clauses(p):
@@ -265,7 +261,7 @@ def _misplaced(p: Piece, given: Sources) -> Iterator[Fault]:
                 others = {x for x in has if word_key(x.lower()) not in p.every}
                 if (near and others and name not in s.memory.text
                     and given.known.share(context, s.piece.keys) >= 0.6
-                    and given.points_to(*given.apart(context, s, near))):
+                    and given.points_to(*given.telling_apart(context, s, near))):
                     yield Fault("name", name, ", ".join(sorted(others))); return
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #97f92507
@@ -273,7 +269,7 @@ _NO_SUBJECT = _COMMON | _CUES
 _NOT = re.compile(r"\b(?:not|never|no|does|do|did|cannot|can|without) ?\b")
 
 
-def _turned(p: Piece, given: Sources) -> Iterator[Fault]:
+def _contradicted(p: Piece, given: Sources) -> Iterator[Fault]:
     "Clauses that the sources tell with the other sign, and not with this one."
     mine, v, bare = clauses(p), given.known, _NOT.sub("", p.said)
     over = frozenset[str]().union(*(s.piece.keys for s in given.all if s.over or s.gone))
@@ -305,7 +301,7 @@ _WHOLE = re.compile(
 _NO_SCOPE = word_set("time minute hour day night morning evening week month quarter change side sides")
 
 
-def _widened(p: Piece, given: Sources) -> Iterator[Fault]:
+def _overstated_scope(p: Piece, given: Sources) -> Iterator[Fault]:
     "What is said of all where the sources that tell it say it of some."
     for m in _ALL.finditer(p.text, p.start, p.end):
         if m[1].lower() in _NO_SCOPE or not given.tells(word_key(m[1].lower())): continue
@@ -318,7 +314,7 @@ def _widened(p: Piece, given: Sources) -> Iterator[Fault]:
 _DATED = re.compile(r"(?<=\w)(?: (?:week of )?\d{4} \d\d(?: \d\d)?)+$")
 
 
-def quoted(p: Piece, given: Sources) -> bool:
+def is_quoted(p: Piece, given: Sources) -> bool:
     "Does a sentence stand in a source that holds?"
     said = f" {_DATED.sub('', p.said)} "
     dates = [f for f in p.facts if f.kind == "date"]
@@ -328,12 +324,13 @@ def quoted(p: Piece, given: Sources) -> bool:
                             or not any(c.denies for s in exact for c in s.clauses))
 
 
-def judge(p: Piece, given: Sources) -> tuple[Fault, ...]:
+def sentence_faults(p: Piece, given: Sources) -> tuple[Fault, ...]:
     "What is wrong with a sentence."
-    if quoted(p, given): return ()
+    if is_quoted(p, given): return ()
     dated = any(measure(f) in ("day", "month") for f in p.stated)
     when = "" if dated else relative_date(p.raw)
-    checks = (_strange, _values, _strangers, _misplaced, _turned, _widened, _outdated)
+    checks = (_strange_words, _values, _unknown_names, _misplaced_names, _contradicted, _overstated_scope,
+              _outdated_values)
     undated = [Fault("undated", when)] if when else []
     return (*undated, *(f for check in checks for f in check(p, given)))
 
@@ -341,7 +338,7 @@ def judge(p: Piece, given: Sources) -> tuple[Fault, ...]:
 def _shown_by(p: Piece, quote: str, given: Sources) -> frozenset[str]:
     "The memories that hold, and have the words that are to show a sentence."
     said = " ".join(q.said for q in pieces(quote))
-    past = any(told_as_past(p, c) for c in clauses(p))
+    past = any(speaks_of_past(p, c) for c in clauses(p))
     read = dict[str, str]()
     for s in given.all if past else given.holds:
         read[s.memory.id] = f"{read.get(s.memory.id, '')} {s.piece.said}"
@@ -349,9 +346,9 @@ def _shown_by(p: Piece, quote: str, given: Sources) -> frozenset[str]:
     return frozenset(i for i, x in read.items() if len(said) >= 4 and akin and f" {said} " in f"{x} ")
 
 
-def _by_quote(p: Piece, quote: str, given: Sources) -> tuple[Fault, ...]:
+def _quote_faults(p: Piece, quote: str, given: Sources) -> tuple[Fault, ...]:
     "What is wrong with a sentence that comes with words that are to show it."
-    faults, shown = judge(p, given), _shown_by(p, quote, given)
+    faults, shown = sentence_faults(p, given), _shown_by(p, quote, given)
     if not shown: return faults or (Fault("unquoted", quote),)
     near = shown.union(*(two for two in given.kin if two & shown))
     theirs = replace(given, all=tuple(s for s in given.all if s.memory.id in near))
@@ -359,7 +356,7 @@ def _by_quote(p: Piece, quote: str, given: Sources) -> tuple[Fault, ...]:
     named = [x for x, opens in _names(p.raw) if not opens and word_key(x.lower()) not in there]
     foreign = [*named, *(x.value for x in _values(p, theirs))]
     if foreign: return faults or tuple(Fault("unquoted", x) for x in foreign)
-    return judge(p, theirs) if faults else ()
+    return sentence_faults(p, theirs) if faults else ()
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #1221c7cb
 @dataclass(frozen=True)
@@ -373,14 +370,14 @@ class Finding:
     source: Quote | None = None  # The statement that tells most of it
 
 
-def _spread(found: Sequence[tuple[Finding, Piece]], given: Sources) -> Iterator[Finding]:
+def _spread_faults(found: Sequence[tuple[Finding, Piece]], given: Sources) -> Iterator[Finding]:
     "The findings, and with each fault its value wherever it is told of the same."
     # Insights may have counted, and a title has too few words to be sure of what it says of what
     fell = [(p.keys, x) for f, p in found if not f.part.startswith("insights")
             for x in f.faults if (x.fact or x.kind == "name") and (f.part != "title" or x.kind != "changed")]
     for f, p in found:
-        past = any(told_as_past(p, c) for c in clauses(p))
-        for keys, x in fell if not f.faults and not quoted(p, given) else ():
+        past = any(speaks_of_past(p, c) for c in clauses(p))
+        for keys, x in fell if not f.faults and not is_quoted(p, given) else ():
             if x.kind == "outdated" and past: continue
             again = [g for g in p.stated if x.fact and (
                 same_value(g, x.fact) or g.value == x.fact.value.split()[0]
@@ -391,7 +388,7 @@ def _spread(found: Sequence[tuple[Finding, Piece]], given: Sources) -> Iterator[
         yield f
 
 # %% ../../nbs/11_summaries/04_verification.ipynb #69280bd1
-def retold(
+def share_retold(
     p: Piece,
     told: Sequence[Piece],
     given: Sources,
@@ -455,8 +452,8 @@ def verify(
             akin = ((min(len(t), len(said)), q) for t, q in (quotes or {}).items() if said in t or t in said)
             quote = max(akin, key=lambda x: x[0], default=(0, ""))[1]
             by_quote = quotes and not name.startswith(("title", "insights"))
-            faults = _by_quote(p, quote, given) if by_quote else judge(p, given)
+            faults = _quote_faults(p, quote, given) if by_quote else sentence_faults(p, given)
             found.append((Finding(name, p.start, p.end, said, faults, s.quote() if s else None), p))
-    missing = (p.raw for text in wanted.values() for p in pieces(text) if retold(p, heard, given) < 0.5)
-    return Verification(tuple(_spread(found, given)), coverage(heard, given, outdated or ()),
+    missing = (p.raw for text in wanted.values() for p in pieces(text) if share_retold(p, heard, given) < 0.5)
+    return Verification(tuple(_spread_faults(found, given)), coverage(heard, given, outdated or ()),
                         tuple(dict.fromkeys(missing)))

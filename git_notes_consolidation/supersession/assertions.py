@@ -8,18 +8,17 @@ import re
 from collections.abc import Sequence
 from ..core.memory import Memory
 from ..core.models import Judgment
-from ..text.sentences import word_set
+from ..text.words import (
+    LIGHT_VERBS, STOP_WORDS, negates, references, stem, word_set, words_of)
 from ..text.factuality import HEDGE
-from ..text.names import references
 from ..text.topics import OPEN
-from ..text.words import LIGHT_VERBS, negates, stem, STOP_WORDS, words_of
-from .claims import (
-    _BE, _clause, _FAVOUR, _ITSELF, _PARTLY, Claim, claims, Token)
-from .referents import (
-    _after, _before, _Match, _NOUNS, _PARTS, identity, refers_to)
+from git_notes_consolidation.supersession.claims import (
+    Claim, Token, _BE, _FAVOUR, _ITSELF, _Match, _NOUNS, _PARTLY, _PARTS, _clause, _object_match,
+    _subject_match, claims,
+    identity, refers_to)
 
 # %% auto #0
-__all__ = ['ABSTAINS', 'explicit']
+__all__ = ['ABSTAINS', 'explicit_claims']
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #c52772ba
 _SELF = word_set("this these it we i here hereby our my")
@@ -35,7 +34,7 @@ def _foreign(toks: Sequence[Token], older: Memory, newer: Memory) -> set[Token]:
             and not refers_to(t, identity(older))}
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #4cf86c1c
-def _it(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
+def _it_means_newer(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     "Does an `it` that opens a sentence mean the memory, as far as the sentence before shows?"
     said = text[max(0, c.sentence.start - 300):c.sentence.start].rstrip(" \n.")
     said = said[said.rfind(". ") + 1:].lstrip()
@@ -43,7 +42,7 @@ def _it(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     return all(r.name in identity(newer).names | identity(older).names for r in references(said))
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #5989791b
-def _speaks(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
+def _is_own_claim(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     "Is the memory itself the subject of this active verb?"
     others, own = _foreign(c.subject, older, newer), identity(newer)
     aside = c.lo > 0 and c.tokens[c.lo - 1].text in "(（"  # ADR-009 (replaces ADR-007)
@@ -59,7 +58,7 @@ def _speaks(text: str, c: Claim, older: Memory, newer: Memory) -> bool:
     if not near: return not others or c.subject[0].text in _SELF | {"in"}
     words = [t.text for t in near if not t.text.endswith("ly") and t.text not in _LEAD]
     if near[-1].text in ("that", "which", "who"): return False
-    if near[0].text == "it" and c.lo == 0: return _it(text, c, older, newer)
+    if near[0].text == "it" and c.lo == 0: return _it_means_newer(text, c, older, newer)
     if near[0].text in _SELF or words[:2] in (["the", "new"], ["the", "present"]): return True
     if words[-1:] and words[-1] in _ITSELF or "this" in words[-2:] or any(refers_to(t, own) for t in near):
         return True
@@ -72,7 +71,7 @@ def _is_itself(t: Token, newer: Memory) -> bool:
     return refers_to(t, identity(newer)) if t.kind != "word" else stem(t.text) in identity(newer).title
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #38c95419
-def _agent(c: Claim, newer: Memory) -> bool:
+def _agent_is_newer(c: Claim, newer: Memory) -> bool:
     "Is it the memory itself, or nobody, that is named behind the passive?"
     for j, t in enumerate(c.behind[:11]):
         if t.kind == "mark": break
@@ -87,7 +86,7 @@ def _agent(c: Claim, newer: Memory) -> bool:
     return not be & {"being", "be"}
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #0dff847c
-def _given_to_another(c: Claim, m: _Match, newer: Memory) -> bool:
+def _names_other_successor(c: Claim, m: _Match, newer: Memory) -> bool:
     "Does the clause go on to name another successor: `replaced ADR-007 with ADR-009`?"
     behind = c.tokens[m.last + 1:m.last + 6]
     by = next((j for j, t in enumerate(behind[:3]) if t.text in ("by", "with") or t.text in _FAVOUR), None)
@@ -107,7 +106,7 @@ _COMMITTED, _KEEP = word_set("decided decide agreed agree voted chose chosen res
 def _hedges(word: str) -> bool: return word in _UNTIL or bool(HEDGE.fullmatch(word))
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #f9ba48d9
-def _renewed(c: Claim) -> int:
+def _last_subject(c: Claim) -> int:
     "Where the last part of a clause begins that has a subject of its own; a negation before it has no reach."
     toks, verb = c.tokens, max(c.predicate, 0)
     for j in range(verb - 1, c.lo, -1):
@@ -117,9 +116,9 @@ def _renewed(c: Claim) -> int:
     return c.lo
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #7e0eee9c
-def _hedged(c: Claim, spare: range = range(0)) -> str:
+def _hedge_before(c: Claim, spare: range = range(0)) -> str:
     "The word before the verb that makes its claim no fact; words within `spare` belong to a title."
-    toks, verb, renewed = c.tokens, max(c.predicate, 0), _renewed(c)
+    toks, verb, renewed = c.tokens, max(c.predicate, 0), _last_subject(c)
     for j in range(c.lo, c.at):
         word, near = toks[j].text, c.at - j <= 4
         if toks[j].kind != "word" or j in spare or j >= verb and c.verb == "no longer": continue
@@ -134,7 +133,7 @@ def _hedged(c: Claim, spare: range = range(0)) -> str:
     return ""
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #a4d7941e
-def _framed(text: str, c: Claim, summary: str = "") -> str:
+def _open_frame(text: str, c: Claim, summary: str = "") -> str:
     "The question, heading or label that leaves its claim open."
     if text[max(c.sentence.start, c.sentence.end - 12):c.sentence.end].rstrip("\"'”’)]*_` ").endswith("?"):
         return "a question"
@@ -154,7 +153,7 @@ _ELSEWHERE = word_set(
 _CUTS = word_set("and which that who whose where because since by as to so for")
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #c5847a70
-def _taken_back(toks: Sequence[Token]) -> str:
+def _retraction(toks: Sequence[Token]) -> str:
     "The word behind an object that takes its claim back."
     reach, last = 5, next((t.text for t in reversed(toks) if t.kind != "mark"), "")
     for k, t in enumerate(toks):
@@ -168,7 +167,7 @@ def _taken_back(toks: Sequence[Token]) -> str:
     return f"taken back: “{last}”" if negates(last) else ""
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #8c6a19b6
-def _trailing(c: Claim, m: _Match) -> tuple[str, bool]:
+def _scope_behind(c: Claim, m: _Match) -> tuple[str, bool]:
     "What takes a claim back behind its object, and whether something narrows it to a part."
     toks = c.tokens[max(m.last, c.at) + 1:]
     ends = [k for k, t in enumerate(toks) if t.text in (";", "—") or t.text == ":" and toks[k + 1:]
@@ -177,7 +176,7 @@ def _trailing(c: Claim, m: _Match) -> tuple[str, bool]:
     words = [t.text for t in toks[:stop]]
     narrow = ({"only", "except", "partially", "partly"}.intersection(words) or words[:1]
               and words[0] in _PARTS or ("in", "part") in zip(words, words[1:]))
-    return _taken_back(toks[:stop]), bool(narrow)
+    return _retraction(toks[:stop]), bool(narrow)
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #5dac5fe4
 ABSTAINS = 0.2  # Confidence of a `coexist` that only means: nothing was found
@@ -187,7 +186,7 @@ def abstain(reason: str) -> Judgment:
     return Judgment("coexist", None, ABSTAINS, None, reason)
 
 
-def _turned(c: Claim, older: Memory, newer: Memory) -> bool:
+def _is_reversed(c: Claim, older: Memory, newer: Memory) -> bool:
     "Does it say that this memory is superseded by the older one?"
     if c.form not in ("passive", "reverse") or not any(refers_to(t, identity(older)) for t in c.behind[1:5]):
         return False
@@ -195,7 +194,7 @@ def _turned(c: Claim, older: Memory, newer: Memory) -> bool:
     return itself and c.behind[0].text in ("by", "with", "in", "through")
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #c0316095
-def _not_its_own(text: str, c: Claim, m: _Match, older: Memory, newer: Memory) -> str:
+def _foreign_claim_reason(text: str, c: Claim, m: _Match, older: Memory, newer: Memory) -> str:
     "Why the claim is not one of this memory about the older one."
     behind = c.tokens[m.last + 1:m.last + 2]
     if c.verb in _PARTLY and (c.form == "passive" or c.tokens[c.at].text == "updated"): return "an edit of it"
@@ -207,9 +206,9 @@ def _not_its_own(text: str, c: Claim, m: _Match, older: Memory, newer: Memory) -
     titled = text is newer.summary and (words_of(text)[:1] or [""])[0] not in LIGHT_VERBS
     # "instead of …" is said of many things
     if c.form == "phrase" and not m.certain and (not decided or titled): return "a comparison"
-    speaks = (_agent(c, newer) if c.form == "passive" else c.form == "relative"
-              or _speaks(text, c, older, newer))
-    return "" if speaks and not _given_to_another(c, m, newer) else "said of a third thing"
+    speaks = (_agent_is_newer(c, newer) if c.form == "passive" else c.form == "relative"
+              or _is_own_claim(text, c, older, newer))
+    return "" if speaks and not _names_other_successor(c, m, newer) else "said of a third thing"
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #5bd370af
 def _span(text: str, c: Claim, m: _Match) -> str:
@@ -221,14 +220,15 @@ def _span(text: str, c: Claim, m: _Match) -> str:
 # %% ../../nbs/10_supersession/03_assertions.ipynb #e39fee1e
 def _read(text: str, c: Claim, older: Memory, newer: Memory) -> Judgment | None:
     "What one claim says about the older memory; none when it does not name it."
-    if _turned(c, older, newer): return abstain("wrong direction: it says that the older one replaces it")
-    m = (None if c.form == "reverse" else _before(c, older) if c.form in ("passive", "relative")
-         else _after(c, older, newer))
+    if _is_reversed(c, older, newer):
+        return abstain("wrong direction: it says that the older one replaces it")
+    m = (None if c.form == "reverse" else _subject_match(c, older) if c.form in ("passive", "relative")
+         else _object_match(c, older, newer))
     if m is None: return None
-    late, narrow = _trailing(c, m)
-    doubt = (_framed(text, c, newer.summary if text is newer.content else "")
-             or _hedged(c, range(m.first, m.last + 1)))
-    if (doubt := doubt or late or _not_its_own(text, c, m, older, newer)): return abstain(doubt)
+    late, narrow = _scope_behind(c, m)
+    doubt = (_open_frame(text, c, newer.summary if text is newer.content else "")
+             or _hedge_before(c, range(m.first, m.last + 1)))
+    if (doubt := doubt or late or _foreign_claim_reason(text, c, m, older, newer)): return abstain(doubt)
     near = [t.text for t in c.tokens[max(c.lo, c.predicate - 4):max(c.at, 0)]]
     partial = (narrow or m.part or c.verb in _PARTLY or {"partially", "partly", "only"}.intersection(near)
                or ["in", "part"] in (near[:2], near[-2:]))
@@ -238,7 +238,7 @@ def _read(text: str, c: Claim, older: Memory, newer: Memory) -> Judgment | None:
                     _span(text, c, m))
 
 # %% ../../nbs/10_supersession/03_assertions.ipynb #e94a010f
-def explicit(
+def explicit_claims(
     older: Memory,
     newer: Memory,
 ) -> list[Judgment]:  # `supersede` with its span, or `coexist` with the veto as its reason

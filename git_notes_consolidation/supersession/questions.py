@@ -11,18 +11,15 @@ from functools import lru_cache
 from typing import Literal
 from ..core.memory import Memory
 from ..core.models import Judgment, Relation
-from .blockers import closed
 from .parts import (
-    CORRECTS, in_part, is_open, left, rest_goes_on, told, values)
-from .slots import Difference, Piece, differences, pieces
+    CORRECTS, says_resolved, in_part, is_open, leaves_behind, rest_goes_on, stated_values, values)
+from .editions import Difference, Piece, differences, pieces
 from ..text.factuality import leaves_standing, stance, undecided
-from ..text.names import document_head, names_of, references
-from ..text.scopes import other_environment
-from ..text.subjects import CHANGE, brothers, tie
+from ..text.words import DENIAL, STOP_WORDS, document_head, names_of, references, stem
 from git_notes_consolidation.text.topics import (
-    _names as names_in, GENERIC_STEMS, SHORT_BODY, UNIT_WORDS, any_of, content_stems, own_sentences,
-    topic_of)
-from ..text.words import DENIAL, stem, STOP_WORDS
+    GENERIC_STEMS, SHORT_BODY, UNIT_WORDS, _names as names_in, any_of, content_stems, other_environment,
+    own_sentences, topic_of)
+from ..text.subjects import CHANGE, brothers, tie
 
 # %% auto #0
 __all__ = ['LIKELY', 'PROPOSED', 'changes', 'another_thing', 'stands_apart', 'later_word', 'likely']
@@ -32,19 +29,16 @@ _CHANGES_NOTHING = frozenset({"elicitation", "retrospective", "research", "revie
 _ENDS_A_BLOCKER = frozenset({"blockers", "progress", "learnings", "decisions", "reviews"})
 
 
-def changes(
-    older: Memory,
-    newer: Memory,
-) -> bool:
+def changes(older: Memory, newer: Memory) -> bool:
     "May a note of this kind change one of that kind?"
-    if "?" in newer.summary or older.namespace == "retrospective" or closed(newer): return False
+    if "?" in newer.summary or older.namespace == "retrospective" or says_resolved(newer): return False
     if older.namespace == "blockers": return newer.namespace in _ENDS_A_BLOCKER
     if newer.namespace in _CHANGES_NOTHING: return newer.namespace == older.namespace
     return newer.namespace != "progress" or bool(CHANGE.search(newer.summary))
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #cf0dc73b
 @lru_cache(maxsize=2**12)
-def _swaps(older: Memory, newer: Memory) -> tuple[Difference, ...]:
+def _swapped_words(older: Memory, newer: Memory) -> tuple[Difference, ...]:
     "Places in which two titles of one form say different words; none where they are not of one form."
     found = differences(older.summary, newer.summary)
     same = len(pieces(older.summary)) - sum(len(d.older) for d in found)
@@ -59,12 +53,9 @@ def _swaps(older: Memory, newer: Memory) -> tuple[Difference, ...]:
 _ARTICLES = frozenset({"a", "an", "the", "our"})
 
 
-def side_by_side(
-    older: Memory,
-    newer: Memory,
-) -> bool:
+def side_by_side(older: Memory, newer: Memory) -> bool:
     "Do two titles of one form speak of two things?"
-    found = _swaps(older, newer)
+    found = _swapped_words(older, newer)
     told = [all(any(p.value for p in x) for x in (d.older, d.newer)) for d in found]
     word_for_word = all(len(d.older) == len(d.newer) == 1 for d in found)
     head = {p.word for p in pieces(newer.summary)[:found[0].at]} if found else set[str]()
@@ -80,12 +71,12 @@ _RETURNS = re.compile(r"(?i)\b(?:back|again|once more)\b")
 
 def _of_one_sitting(older: Memory, newer: Memory) -> bool:
     if newer.event_time - older.event_time > _SITTING or CHANGE.search(newer.summary): return False
-    places = [ps for d in _swaps(older, newer) for ps in (d.older, d.newer)]
+    places = [ps for d in _swapped_words(older, newer) for ps in (d.older, d.newer)]
     return len(places) != 2 or any(len(ps) > 1 or not ps[0].value and re.search(r"\d", ps[0].word)
                                    for ps in places)
 
 
-def _of_another(older: Memory, newer: Memory) -> bool:
+def _is_of_another(older: Memory, newer: Memory) -> bool:
     a, b = (_NUMBERED.match(m.summary) for m in (older, newer))
     behind = {(x[3] or "").lower() for x in (a, b) if x}
     named = a and b and a[1].lower() not in STOP_WORDS and not UNIT_WORDS & behind
@@ -108,7 +99,8 @@ _ENDS = re.compile(r"(?i)\b" + any_of(
 
 def _carries_out(older: Memory, newer: Memory) -> bool:
     said, gone = newer.summary, _GONE.search(newer.summary)
-    if not gone and not _DONE.search(said) or _RETURNS.search(said) or left(older, newer): return False
+    if not gone and not _DONE.search(said) or _RETURNS.search(said): return False
+    if leaves_behind(older, newer): return False
     if is_open(older) and len(content_stems(older.summary) - content_stems(said)) < 2: return False
     if older.namespace == "blockers" or gone and not _ENDS.search(older.text): return False
     for form in (_LATELY, _DONE, _GONE): said = form.sub(" ", said)
@@ -140,7 +132,7 @@ def _states(memory: Memory) -> frozenset[str]:
     return frozenset(w.lower() for w in _STATE.findall(memory.summary))
 
 
-def _turned(older: Memory, newer: Memory) -> bool:
+def _state_differs(older: Memory, newer: Memory) -> bool:
     "Do two titles of mostly the same words deny, or name a state, differently?"
     a, b = content_stems(older.summary), content_stems(newer.summary)
     was, now = ((bool(_DENIES.search(m.summary)), _states(m)) for m in (older, newer))
@@ -150,15 +142,15 @@ def _turned(older: Memory, newer: Memory) -> bool:
 def _conflicts(older: Memory, newer: Memory) -> bool:
     "Does the newer note put another word, or another value of the same kind, for one of the older?"
     was, now = (values("\n".join(s.line for s in own_sentences(m)[:3])[:SHORT_BODY]) for m in (older, newer))
-    gone = {k for k, v in was if v not in told(newer)}
-    return bool(_swaps(older, newer) or gone & {k for k, v in now if v not in told(older)})
+    gone = {k for k, v in was if v not in stated_values(newer)}
+    return bool(_swapped_words(older, newer) or gone & {k for k, v in now if v not in stated_values(older)})
 
 
 def _changed(older: Memory, newer: Memory) -> bool:
     "Does something say that it is another now, and not the same again?"
     change = CHANGE.search(newer.summary)
     return bool(change and change.group().lower() not in ("again", "new") or CORRECTS.search(newer.summary)
-                or _conflicts(older, newer) or _turned(older, newer))
+                or _conflicts(older, newer) or _state_differs(older, newer))
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #4a6482e4
 _REMINDS = frozenset({"learnings", "patterns"})
@@ -172,11 +164,11 @@ def _differs(older: Memory, newer: Memory) -> bool:
     def said(m: Memory) -> tuple[set[str], set[str]]:
         return {v for _, v in values(m.summary)}, {stem(w) for w in names_in(m.summary) if len(w) > 1}
     reminds = newer.namespace in _REMINDS
-    return any(names - topic_of(other).all or not reminds and stated - told(other)
+    return any(names - topic_of(other).all or not reminds and stated - stated_values(other)
                for m, other in ((older, newer), (newer, older)) for stated, names in (said(m),))
 
 
-def _again(older: Memory, newer: Memory) -> bool:
+def _repeats_content(older: Memory, newer: Memory) -> bool:
     "Is it told once more, with nothing in it that differs?"
     reminds, stems = newer.namespace in _REMINDS, content_stems(newer.summary)
     if is_open(older) or _changed(older, newer) or not reminds and CHANGE.search(newer.summary): return False
@@ -217,8 +209,8 @@ def _names(older: Memory, newer: Memory) -> bool:
 
 def _points_at(older: Memory, newer: Memory) -> bool:
     "Does it name the older one, or what it left, or another state in the same sentence?"
-    return _names(older, newer) or left(older, newer) or (
-        len(_swaps(older, newer)) == 1 and _states(older) != _states(newer))
+    return _names(older, newer) or leaves_behind(older, newer) or (
+        len(_swapped_words(older, newer)) == 1 and _states(older) != _states(newer))
 
 
 def another_thing(older: Memory, newer: Memory) -> bool:
@@ -226,20 +218,17 @@ def another_thing(older: Memory, newer: Memory) -> bool:
     return other_environment(older, newer) or brothers(older, newer) or side_by_side(older, newer)
 
 
-def stands_apart(
-    older: Memory,
-    newer: Memory,
-) -> bool:
+def stands_apart(older: Memory, newer: Memory) -> bool:
     "Does the newer note leave the older one standing, carry it out, or speak of another thing?"
     return (bool(leaves_standing(older, newer)) or another_thing(older, newer) or _carries_out(older, newer)
-            or not CHANGE.search(newer.summary) and _of_another(older, newer))
+            or not CHANGE.search(newer.summary) and _is_of_another(older, newer))
 
 
 def _stands_beside(older: Memory, newer: Memory) -> bool:
     "Is the newer note about something else, or does it state nothing that could take the older one's place?"
     return (not changes(older, newer) or brothers(older, newer) or side_by_side(older, newer)
             or _of_one_sitting(older, newer) or _carries_out(older, newer)
-            or _follows(older, newer) and not left(older, newer)
+            or _follows(older, newer) and not leaves_behind(older, newer)
             or bool(leaves_standing(older, newer)) and stance(newer.summary) not in ("", "removes"))
 
 
@@ -267,11 +256,11 @@ def likely(
         return Judgment(relation, kind, sure, LIKELY, why, newer.summary)
     if older.namespace == "blockers": return guess("supersede", "full", "it speaks of what was in the way")
     if not rest_goes_on(older, newer):
-        if _again(older, newer):
+        if _repeats_content(older, newer):
             return (guess("merge", None, "it says the same and more") if _completes(older, newer)
                     else guess("duplicate", None, "nothing new on the same subject"))
         beside = newer.namespace in _REMINDS or older.namespace in _FINDS
-        if _of_another(older, newer) or beside and not (pointed or is_open(older) or _changed(older, newer)
+        if _is_of_another(older, newer) or beside and not (pointed or is_open(older) or _changed(older, newer)
                                                         or leaves_standing(older, newer)):
             return None
     return later_word(older, newer, sure)

@@ -118,9 +118,7 @@ def longest(
     return None
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #e6e2d3d3
-def anywhere(
-    rules: Rules,
-) -> re.Pattern[str]:
+def anywhere(rules: Rules) -> re.Pattern[str]:
     "Where any of the productions fits."
     return re.compile("(?=[^.,])(?:" + "|".join(some.pattern for some, *_ in rules) + ")")
 
@@ -144,13 +142,7 @@ def later(now: int, n: int, grain: str) -> int:
     return now + n * SECONDS[grain] if grain in SECONDS else shifted(now // DAY, n, grain) * DAY + now % DAY
 
 
-def moved(
-    now: int,
-    n: int,
-    grain: str,
-    confidence: float = 0.95,
-    mod: str = "",
-) -> Reading:
+def moved(now: int, n: int, grain: str, confidence: float = 0.95, mod: str = "") -> Reading:
     "So many units from a moment."
     then = later(now, n, grain)
     if grain in SECONDS: return dated(at_time(then, grain), confidence, mod=mod)._replace(anchor=then)

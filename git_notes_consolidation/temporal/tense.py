@@ -67,7 +67,7 @@ _TO = frozenset("""
 _DECIDED = _FOLLOWED.keys() | frozenset("comes hits drops drop got i've we've they've you've due to".split())
 
 
-def _goes(words: Sequence[str], k: int) -> int:
+def _cue_by_next_word(words: Sequence[str], k: int) -> int:
     "Verbs of which the next word decides."
     w, before, after = words[k], _at(words, k - 1), _at(words, k + 1)
     if w in _FOLLOWED: return int(after in _FOLLOWED[w])
@@ -98,7 +98,7 @@ def cue(
     "What one word says about the time of its clause."
     w, before, after = _at(words, k), _at(words, k - 1), _at(words, k + 1)
     if not w: return 0
-    if w in _DECIDED and (told := _goes(words, k)): return told
+    if w in _DECIDED and (told := _cue_by_next_word(words, k)): return told
     if w == "could" and after == "not": return -1
     if w in _REPLANNED and before in _WE: return 1 if after == "to" else -1
     if w == "let": return int(not before or before in _ENDS)  # Let's meet Friday
@@ -151,7 +151,7 @@ def _schedules(verb: str, subject: str) -> bool:
             and subject not in _OPENERS)
 
 
-def _without_verb(words: Sequence[str], i: int, j: int) -> int:
+def _tense_without_verb(words: Sequence[str], i: int, j: int) -> int:
     i -= 3 if [*words[max(0, i - 3):i]] == ["end", "of", "day"] else _at(words, i - 1) in _EDGES
     before, k = _at(words, i - 1), i - 1 if _at(words, i - 1) in _OPENERS else i
     if before in _UNTIL or before == "for" and words[i] in _TIMES or "?" in words[j:j + 3]: return 1
@@ -198,6 +198,6 @@ def tense(
     if _at(words, i - 1 - (before in ("on", "from", "during", "between"))) in ("is", "are"): return 1
     if entry:
         told = _nearest_cue([".", *words[j + 1:j + _REACH]], 1, 1, _ENDS)
-        return told or int(_at(words, j + 1) in _BASE) or _without_verb(words, i, j)
+        return told or int(_at(words, j + 1) in _BASE) or _tense_without_verb(words, i, j)
     found = _nearest_cue(words, i, j, _ENDS | _COMMAS) or _nearest_cue(words, i, j, _ENDS)
-    return found or _without_verb(words, i, j)
+    return found or _tense_without_verb(words, i, j)

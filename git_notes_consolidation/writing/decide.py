@@ -4,29 +4,33 @@
 
 # %% ../../nbs/16_writing/01_decide.ipynb #71ecc85e
 from __future__ import annotations
+import json
+import numpy as np
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import asdict, dataclass, field, replace
+from datetime import datetime
 from functools import cache
 from itertools import islice
-from typing import NamedTuple
-import numpy as np
+from typing import Any, NamedTuple
+from ..core.memory import Memory, as_utc, digest
+from ..core.models import EdgeType, Judgment, MemoryEdge, MemoryMetadata
 from ..core.settings import SubconsciousnessConfig
-from ..similarity.embedder import Embedder
-from ..similarity.lexical import LexicalEmbedder
-from ..similarity.calibration import cosines, minilm_cosines
+from ..llm.redact import secret_in
+from ..similarity.lexical import Embedder, LexicalEmbedder, cosines, minilm_cosines
+from ..store.git import RepoError
+from ..summaries.generation import (
+    LONGEST_BODY, entities, inherited, merged_text, union_of_tags)
 from ..supersession.judge import (
-    denies, DOUBTED, SURE, repeat_key, to_confirm, weigh, WORTH_ASKING)
+    DOUBTED, SURE, WORTH_ASKING, denies_replacement, repeat_key, to_confirm, weigh)
 from ..supersession.questions import LIKELY, to_ask_about
-from ..core.models import Judgment, MemoryMetadata
-from ..core.memory import Memory
 from ..text.factuality import leaves_standing
 from ..text.subjects import PERHAPS_ONE_SUBJECT, brothers, tie
-from ..text.words import min_title_words, mentions_title, stems_of, title_words
-from ..text.names import mentions, names_of
+from ..text.words import (
+    mentions, mentions_title, min_title_words, names_of, stems_of, title_words)
 
 # %% auto #0
-__all__ = ['Pool', 'nearest', 'decide']
+__all__ = ['NAMESPACES', 'Pool', 'nearest', 'decide', 'Draft', 'snapshot']
 
 # %% ../../nbs/16_writing/01_decide.ipynb #631d2877
 @cache
@@ -74,13 +78,9 @@ class Pool:
 
     def add(self, m: Memory, vectors: Sequence[np.ndarray]) -> None:
         "One more memory, with its row of each half."
-        n = len(self.memories)
-        if n == len(self.halves[0]):  # Room for some more
-            self.halves = [np.concatenate([h, np.zeros((max(64, n // 4), h.shape[1]), h.dtype)])
-                           for h in self.halves]
-        for half, v in zip(self.halves, vectors): half[n] = v
-        self.start, self.until = (np.append(x, y) for x, y in (
-            (self.start, m.event_time.timestamp()), (self.until, np.inf)))
+        self.halves = [np.vstack([h, v]) for h, v in zip(self.halves, vectors)]
+        self.start = np.append(self.start, m.event_time.timestamp())
+        self.until = np.append(self.until, np.inf)
         self._enter(m)
 
     def set(self, i: str, d: MemoryMetadata, gone: bool = False) -> None:
@@ -98,7 +98,6 @@ class Neighbour(NamedTuple):
     "A memory that the new one may have to do with."
     memory: Memory
     cosine: float
-    named: bool = False  # The new one gives its name or its title
 
 # %% ../../nbs/16_writing/01_decide.ipynb #6d1258e6
 def _current_rows(pool: Pool, new: Memory) -> np.ndarray:
@@ -149,7 +148,7 @@ def nearest(
     if not n: return []
     fits, at = _current_rows(pool, m), m.event_time.timestamp()
     if itself and m.id in pool.row: fits[pool.row[m.id]] = False
-    found = [h[:n] @ v for h, v in zip(pool.halves, vectors)]
+    found = [h @ v for h, v in zip(pool.halves, vectors)]
     score, lines = np.zeros(n), (floor, LexicalEmbedder.floor)
     for x, line in zip(found, lines):
         near = np.flatnonzero(fits & (x >= line))
@@ -158,7 +157,7 @@ def nearest(
     top = [int(r) for r in np.argsort(-score, kind="stable")[:most] if score[r] > 0]
     named = [r for r in _first_copies(pool, (r for r in _by_name(pool, m, most) if fits[r]), fits, at)
              if r not in top][:most]
-    return [Neighbour(pool.memories[r], float(found[0][r]), r in named) for r in [*top, *named]]
+    return [Neighbour(pool.memories[r], float(found[0][r])) for r in [*top, *named]]
 
 # %% ../../nbs/16_writing/01_decide.ipynb #5b589422
 class Considered(NamedTuple):
@@ -183,15 +182,15 @@ def consider(
         pair = _in_order(new, near.memory)
         judged = weigh(*pair, similarity=near.cosine, least=embedder.same_title)
         out.append(Considered(near.memory, judged, near.cosine, pair[0] is new))
-    def treasured(x: Considered) -> bool: return to_confirm(new if x.later else x.memory, x.judgment)
+    def must_confirm(x: Considered) -> bool: return to_confirm(new if x.later else x.memory, x.judgment)
     unsure = [i for i, x in enumerate(out) if ask and (
-        x.judgment.relation == "coexist" or x.judgment.confidence < SURE or treasured(x))]
+        x.judgment.relation == "coexist" or x.judgment.confidence < SURE or must_confirm(x))]
     answers = ask([_in_order(new, out[i].memory) for i in unsure]) if ask and unsure else []
     for i, j in zip(unsure, answers):
         x, own = out[i], out[i].judgment
         if j is None: continue
-        if treasured(x):
-            if denies(j):
+        if must_confirm(x):
+            if denies_replacement(j):
                 out[i] = x._replace(judgment=replace(own, confidence=DOUBTED, reason=j.reason), by="llm")
             continue
         wondered = own.relation != "coexist" and own.confidence >= WORTH_ASKING
@@ -271,3 +270,264 @@ def with_copies(
     more = ([x._replace(memory=m) for x in d.act for m in copies(x.memory)] if d.relation == "supersede"
             else [])
     return d._replace(act=(*d.act, *more))
+
+# %% ../../nbs/16_writing/01_decide.ipynb #83dc07aa
+NAMESPACES = ("decisions", "learnings", "blockers", "progress", "patterns", "research", "reviews",
+              "retrospective", "inception", "elicitation")
+
+# %% ../../nbs/16_writing/01_decide.ipynb #3abd4de8
+class BadFact(RepoError):
+    "What cannot be remembered as it was given; the text names the remedy."
+
+# %% ../../nbs/16_writing/01_decide.ipynb #5898387f
+def _titled(text: str, title: str | None) -> tuple[str, str]:
+    "A title of one line, and what stands below it."
+    first, _, rest = text.partition("\n")
+    if title is not None: return " ".join(title.split()), text
+    if len(first) <= 100: return first.strip(), rest.strip("\n").rstrip()
+    return first[:97].rsplit(" ", 1)[0].rstrip() + " …", text
+
+# %% ../../nbs/16_writing/01_decide.ipynb #10df28b2
+def make_fact(
+    text: str,
+    commit: str,  # Full object id that its note will hang on
+    now: datetime,
+    namespace: str = "decisions",
+    title: str | None = None,  # None: the first line
+    valid_from: datetime | None = None,  # When it began to be true; none: now
+    secrets: bool = False,  # Also with what seems to be one
+    **more: Any,  # Other fields of `Memory`
+) -> Memory:
+    "A memory that can be written."
+    clean = text.replace("\r\n", "\n").strip()
+    summary, body = _titled(clean, title)
+    if namespace not in NAMESPACES:
+        raise BadFact(f"no namespace {namespace!r}; the plugin reads {', '.join(NAMESPACES)}")
+    if not summary: raise BadFact("there is nothing to remember; give a text")
+    if len(summary) > 100: raise BadFact(f"a title has at most 100 characters, this one has {len(summary)}")
+    if len(body.encode(errors="replace")) > LONGEST_BODY:
+        raise BadFact(f"a memory has at most {LONGEST_BODY:,} bytes; write the rest into a file and name it")
+    if any(c < " " and c not in "\n\t" or "\ud800" <= c <= "\udfff" for c in summary + body):
+        raise BadFact("the text holds control characters; take them out")
+    if not secrets and (why := secret_in(f"{summary}\n\n{body}")):
+        raise BadFact(f"{why}, and a note is for everyone who clones the repository: say it without, or "
+                      "where it is kept; the user may write it all the same (--with-secrets)")
+    if valid_from is not None and as_utc(valid_from) > now:
+        raise BadFact(f"valid from {valid_from:%Y-%m-%d} is not yet true; remember it when it is")
+    return _with_id(Memory("", commit, namespace, summary, body, now, valid_from=valid_from, **more))
+
+
+def _with_id(m: Memory) -> Memory:
+    "Under the digest of its content, as a reader of its note names it."
+    return replace(m, id=digest("mem", m.namespace, m.timestamp.isoformat(), m.summary, m.content))
+
+
+def restate(
+    new: Memory,
+    since: Memory,  # What came in between
+) -> Memory:
+    "A fact that was said before, with a line that says after what it is said again."
+    line = f"Said again after {since.id[:12]} of {since.event_time:%Y-%m-%d}."
+    body = f"{new.content}\n\n{line}".strip()
+    return new if len(body.encode()) > LONGEST_BODY else _with_id(replace(new, content=body))
+
+# %% ../../nbs/16_writing/01_decide.ipynb #adb6d1e1
+@dataclass(frozen=True)
+class WriteResult:
+    "What became of a fact, or of a memory."
+    operation: str  # ADD, UPDATE, DELETE, MERGE, SUPERSEDE, NOOP or RESTORE
+    memory_id: str  # The memory that holds it now
+    run_id: str  # What `gnc undo` takes back
+    states: tuple[str, ...] = ()  # pending, searching, … committed
+    classification: str = ""  # DUPLICATE, SUPERSEDE, MERGE or COEXIST; empty where nothing was near
+    confidence: float = 1.0
+    reasoning: str = ""
+    span: str | None = None  # The quoted words
+    superseded_ids: tuple[str, ...] = ()  # What it replaced, in whole or in part
+    superseded_by: tuple[str, ...] = ()  # What had replaced it already, where it came late
+    merged_content: str = ""  # The text of a merge
+    sources: tuple[str, ...] = ()  # … and what it was made of
+    related: tuple[str, ...] = ()  # What stands beside it
+    review: tuple[str, ...] = ()  # Questions that it left
+    considered: tuple[Mapping[str, Any], ...] = ()  # Each candidate with its judgment
+    before: Mapping[str, Any] = field(default_factory=dict)  # By memory
+    after: Mapping[str, Any] = field(default_factory=dict)
+    warnings: tuple[str, ...] = ()
+
+    @property
+    def merged(self) -> bool: return self.operation == "MERGE"
+    @property
+    def superseded(self) -> bool: return bool(self.superseded_ids)
+
+    def to_dict(self) -> dict[str, Any]:
+        "For JSON; `merged` and `superseded` as the design's server has them."
+        return json.loads(json.dumps(asdict(self))) | {"merged": self.merged, "superseded": self.superseded}
+
+# %% ../../nbs/16_writing/01_decide.ipynb #29e29ada
+class Verdict(NamedTuple):
+    "What somebody said to a question."
+    subject: str  # The edge or the summary that it was about
+    holds: bool  # Whether that may be there
+    verdict: str  # accepted, rejected or edited; empty where it follows from another
+    reason: str = ""
+
+# %% ../../nbs/16_writing/01_decide.ipynb #ed6bd98e
+class Draft(NamedTuple):
+    "A write, before it has a run's name."
+    operation: str
+    target: str
+    memories: tuple[Memory, ...] = ()  # To be written
+    edges: tuple[MemoryEdge, ...] = ()
+    questions: tuple[tuple[MemoryEdge, str], ...] = ()  # An edge that it would be, and why it is asked
+    fields: tuple[tuple[str, str, Any], ...] = ()  # Memory, field, value
+    retired: tuple[str, ...] = ()  # Summaries that end with it
+    states: tuple[str, ...] = ()
+    said: Mapping[str, Any] = {}  # More for the log
+    warnings: tuple[str, ...] = ()
+    ended: tuple[MemoryEdge, ...] = ()  # Which no longer hold, or must not where another clone made them
+    verdicts: tuple[Verdict, ...] = ()
+    classification: str = ""  # DUPLICATE, SUPERSEDE, MERGE or COEXIST; empty where nothing was near
+    chosen: Considered | None = None  # What gave the decision
+    considered: tuple[Considered, ...] = ()  # All that was looked at
+
+# %% ../../nbs/16_writing/01_decide.ipynb #7416de53
+_TYPES = {"duplicate": EdgeType.DUPLICATE_OF, "supersede": EdgeType.SUPERSEDES, "merge": EdgeType.MERGED_INTO}
+
+
+def edge_for(
+    i: str,  # The new fact's memory
+    x: Considered,
+    at: datetime,
+) -> MemoryEdge:
+    "What a judgment would make, from the newer of the two to the older."
+    j, ends = x.judgment, (x.memory.id, i) if x.later else (i, x.memory.id)
+    return MemoryEdge(*ends, _TYPES[j.relation], j.confidence, j.reason or None, at, None, j.kind, j.code,
+                      j.span, x.by)
+
+# %% ../../nbs/16_writing/01_decide.ipynb #bee193f0
+def draft_repeat(new: Memory, x: Considered) -> Draft:
+    "NOOP, or UPDATE where it brings more than words."
+    m = x.memory
+    tags = [*m.tags, *(t for t in union_of_tags([new]) if t not in union_of_tags([m]))]
+    brings = {"tags": tags if tags != [*m.tags] else None,
+              "importance": new.importance if (new.importance or 0.0) > (m.importance or 0.0) else None}
+    fields = tuple((m.id, k, v) for k, v in brings.items() if v is not None)
+    words = ({} if (new.summary, new.content) == (m.summary, m.content)
+             else {"summary": new.summary, "content": new.content})
+    said = {"touched": not x.later, "evidence":
+            {"at": new.timestamp.isoformat(), "since": new.event_time.isoformat(), **words}}
+    states = ("skipped",) if x.later and not fields else ("updating", "committed")
+    return Draft("UPDATE" if fields else "NOOP", m.id, fields=fields, states=("duplicate", *states),
+                 said=said)
+
+# %% ../../nbs/16_writing/01_decide.ipynb #13d01cb9
+def draft_merge(
+    new: Memory,
+    x: Considered,
+    at: datetime,
+    drafts: Sequence[str] = (),  # A model's texts
+    there: bool = False,  # The new one is in the notes already
+) -> Draft | None:  # None where the two together are too long for the plugin, or no more than one of them
+    "MERGE."
+    older, newer = (new, x.memory) if x.later else (x.memory, new)
+    body, why = merged_text(older, newer, drafts)
+    if (len(body.encode()) > LONGEST_BODY
+            or (older.summary, body) in {(m.summary, m.content) for m in (older, newer)}): return None
+    m = _with_id(Memory("", new.commit_sha, x.memory.namespace, older.summary, body, as_utc(at),
+                        spec=older.spec or newer.spec, phase=newer.phase, **inherited([older, newer])))
+    j = x.judgment
+    edges = tuple(MemoryEdge(i, m.id, EdgeType.MERGED_INTO, j.confidence, j.reason or None, at, by=x.by)
+                  for i in (x.memory.id, new.id))
+    return Draft("MERGE", m.id, (m,) if there else (new, m), edges,
+                 states=("merge", "merging", "updating", "committed"),
+                 said={"entities": [*entities([older, newer])]},
+                 warnings=(f"the model's text was not taken: {why}",) if why else ())
+
+# %% ../../nbs/16_writing/01_decide.ipynb #de932638
+def draft_addition(new: Memory, d: Decision, considered: Sequence[Considered], least: float,
+                   at: datetime) -> Draft:
+    "ADD, or SUPERSEDE where it replaces something."
+    replaces, tied = any(not x.later for x in d.act), {x.memory.id for x in d.act}
+    states = (("supersede", "archiving", "adding", "committed") if replaces
+              else ("supersede" if d.act else "coexist", "adding", "committed"))
+    beside = (MemoryEdge(new.id, x.memory.id, EdgeType.RELATED_TO, max(0.0, min(1.0, x.cosine)),
+                         "near it when it was written", at, by="remember")
+              for x in considered if x.judgment.relation == "coexist" and x.cosine >= least
+              and not x.later and x.memory.id not in tied)
+    return Draft("SUPERSEDE" if replaces else "ADD", new.id, (new,),
+                 (*(edge_for(new.id, x, at) for x in d.act), *beside), states=states)
+
+# %% ../../nbs/16_writing/01_decide.ipynb #84109555
+def _why(j: Judgment) -> str:
+    return (f"the judge is not sure: {j.reason}" if j.confidence < SURE
+            else f"a person is to decide: {j.reason}")
+
+# %% ../../nbs/16_writing/01_decide.ipynb #c32b253b
+def draft_decision(
+    new: Memory,
+    d: Decision,
+    considered: Sequence[Considered],
+    least: float,  # Cosine from which a neighbour is related
+    at: datetime,
+    drafts: Sequence[str] = (),
+) -> Draft:
+    "A decision, and its questions, as what would be done."
+    made = (draft_repeat(new, d.act[0]) if d.relation == "duplicate"
+            else draft_merge(new, d.act[0], at, drafts) if d.relation == "merge" else None)
+    if made is None:
+        acts = d if d.relation == "supersede" else Decision("coexist")
+        made = draft_addition(new, acts, considered, least, at)
+    if d.relation == "none": made = made._replace(states=("no_match", *made.states[1:]))
+    x = d.chosen
+    classification = x.judgment.relation.upper() if x else "COEXIST" if d.relation == "coexist" else ""
+    where = made.target if made.operation in ("NOOP", "UPDATE") else new.id
+    asked = [(edge_for(where, x, at), x) for x in d.asked if x.memory.id != where]
+    done = {e.id for e in made.edges}
+    questions = tuple((e, _why(x.judgment)) for e, x in asked if e.id not in done)
+    found = () if d.relation == "none" else ("analyzing",)
+    return made._replace(questions=questions, classification=classification, chosen=x,
+                         considered=tuple(considered), states=("pending", "searching", *found, *made.states))
+
+# %% ../../nbs/16_writing/01_decide.ipynb #a99b9e6f
+def snapshot(
+    m: Memory,
+    d: MemoryMetadata,
+) -> dict[str, Any]:  # JSON values; nothing where nothing is known
+    "What can change of a memory."
+    found = {"tier": d.tier.value, "valid_until": d.valid_until and d.valid_until.isoformat(),
+             "tags": [*m.tags]}
+    found |= {k: getattr(m, k) for k in ("status", "importance", "spec", "phase")}
+    found |= {k: getattr(d, k) for k in ("superseded_by", "superseded_kind", "merged_into", "duplicate_of",
+                                         "activation_count")}
+    return {k: v for k, v in found.items() if v not in (None, [], 0)}
+
+# %% ../../nbs/16_writing/01_decide.ipynb #753374b2
+_GIVEN = {"supersedes": ("supersede", "full", False), "amends": ("supersede", "partial", False),
+          "superseded_by": ("supersede", "full", True),
+          "merges": ("merge", None, False), "duplicate_of": ("duplicate", None, False)}
+
+# %% ../../nbs/16_writing/01_decide.ipynb #6774d3e2
+def decide_as_given(
+    new: Memory,
+    told: Mapping[str, Sequence[Memory]],  # By the names that `remember` gives them
+    by: str = "person",  # Who says it
+) -> Decision:
+    "What somebody says that a fact is."
+    out = []
+    for name, memories in told.items():
+        relation, kind, later = _GIVEN[name]
+        for m in memories:
+            if m.status == "tombstone": raise BadFact(f"{m.id} is forgotten; gnc restore brings it back")
+            if (relation == "supersede" and (m.event_time < new.event_time if later
+                                             else m.event_time > new.event_time)):
+                raise BadFact(
+                    f"{m.id} is true from {m.event_time:%Y-%m-%d}, and this fact from "
+                    f"{new.event_time:%Y-%m-%d}; the newer of the two replaces the "
+                    f"other: use {'--supersedes' if later else '--superseded-by'}, or give "
+                    f"--valid-from")
+            said = Judgment(relation, kind, 1.0, reason="said when it was written")  # type: ignore[arg-type]
+            out.append(Considered(m, said, 0.0, later, by))
+    relations = {x.judgment.relation for x in out}
+    if len(relations) > 1:
+        raise BadFact("a fact repeats, replaces or completes what is there; give one of these relations")
+    return Decision(relations.pop(), tuple(out))

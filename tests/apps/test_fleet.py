@@ -1,99 +1,20 @@
-"""A fleet: the same plan on one process, on loky's and on a Dask cluster of several, one of them killed; and repositories that fail, each by itself."""
-import os
-import shutil
-import signal
-import threading
-import time
-from pathlib import Path
-
+"""A fleet: repositories that fail, each by itself."""
 import pytest
+import shutil
 from calls import gnc, new_repo
-from git_notes_consolidation.apps.fleet import workers as pool
-from git_notes_consolidation.apps.fleet import sweep as fleet
-from git_notes_consolidation.core import processes as parallel
-from git_notes_consolidation.consolidation import stores as service
-from git_notes_consolidation.similarity import neighbours
-from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
+from helpers import git, refs, story
+from pathlib import Path
+from git_notes_consolidation.apps.fleet import Outcome, append_state, read_state
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.store.locks import run_lock
-from helpers import git, refs, replace_everywhere, story
+from git_notes_consolidation.store.writer import run_lock
+
 
 pytestmark = pytest.mark.slow
-
-REAL = neighbours.older_of
-
-
-@pytest.fixture(scope="module")
-def dask():
-    "A cluster of a scheduler and three worker processes; its address."
-    pytest.importorskip("distributed", reason="the extra fleet is not installed")
-    import logging
-
-    from distributed import LocalCluster
-    with LocalCluster(n_workers=3, threads_per_worker=1, processes=True, dashboard_address=None, silence_logs=logging.CRITICAL,
-                      host="127.0.0.1") as cluster: yield cluster.scheduler_address
-
-
-@pytest.fixture(scope="module")
-def year(tmp_path_factory): return new_repo(tmp_path_factory.mktemp("fleet") / "year", sample_memories()[:200])
 
 
 @pytest.fixture
 def small(tmp_path): return lambda name: new_repo(tmp_path / name, story())
 
-
-@pytest.fixture
-def everything_pays(monkeypatch): replace_everywhere(monkeypatch, parallel, "MIN_SECONDS", 0.0)
-
-
-def plan(home, workers=None):
-    with parallel.using_pool(workers): return service.open_service(home, load_settings({"max_change": 1.0, "workers": 1})).plan(SAMPLE_NOW, full=True).to_json()
-
-
-@pytest.fixture(scope="module")
-def alone(year): return plan(year)
-
-
-SPREAD = {"older_of", "judge_pairs", "summarize_groups"}
-
-
-class Victim:
-    "The first to work on a share says who it is and works on until it is killed."
-    def __init__(self, file): self.file, self.__name__ = str(file), "older_of"
-
-    def __call__(self, share):
-        try: handle = os.open(self.file, os.O_CREAT | os.O_EXCL | os.O_WRONLY)
-        except FileExistsError: return REAL(share)
-        os.write(handle, str(os.getpid()).encode())
-        os.close(handle)
-        time.sleep(120)
-        raise AssertionError("nobody killed it")
-
-
-def kill_when_it_works(file):
-    "Kills the process whose number comes to stand in a file."
-    def wait():
-        for _ in range(2400):
-            if file.exists() and (pid := file.read_text()): os.kill(int(pid), signal.SIGKILL if os.name == "posix" else signal.SIGTERM); return
-            time.sleep(0.05)
-    thread = threading.Thread(target=wait, daemon=True)
-    thread.start()
-    return thread
-
-
-def test_a_worker_that_is_killed_while_it_works_changes_nothing(year, alone, dask, tmp_path, everything_pays, monkeypatch):
-    file = tmp_path / "victim"
-    replace_everywhere(monkeypatch, neighbours, "older_of", Victim(file))
-    killer = kill_when_it_works(file)
-    with pool.cluster(dask) as hands: assert plan(year, hands) == alone
-    assert set(hands.sent) == SPREAD and min(hands.sent.values()) > 1
-    assert hands.count == 3
-    killer.join(10)
-    with pytest.raises(ProcessLookupError): os.kill(int(file.read_text()), 0)
-
-
-# Repositories
 
 def state_of(said): return {Path(o["repository"]).name: o["state"] for o in said.json["repositories"]}
 
@@ -121,18 +42,10 @@ def test_each_repository_fails_by_itself_and_the_sweep_goes_on(small, tmp_path):
     assert "1 skipped" in gnc(*known).out and "1 ok" in gnc(*known, "--max-change", 0.2).out  # Other settings are another sweep
 
 
-def test_an_address_comes_from_the_user_alone(small, tmp_path, monkeypatch):
-    (small("a") / "gnc.toml").write_text('scheduler = "tcp://127.0.0.1:9"\n')
-    said = gnc("fleet", tmp_path / "a", "--state", tmp_path / "s")
-    assert said.code == 1 and "no setting 'scheduler'" in said.out
-    monkeypatch.setenv("MEMORY_FLEET_SCHEDULER", "http://127.0.0.1:9")
-    assert gnc("fleet", tmp_path / "a", "--state", tmp_path / "s").code == 2
-
-
 def test_a_state_file_that_is_torn_loses_one_line(tmp_path):
     file = tmp_path / "s"
-    fleet.append_state(file, "/a", fleet.Outcome("a", "ok", settings="x", tips="y"))
+    append_state(file, "/a", Outcome("a", "ok", settings="x", tips="y"))
     file.write_text(file.read_text() + '\n{"home": "/b", "sta')
-    fleet.append_state(file, "/c", fleet.Outcome("c", "ok"))
+    append_state(file, "/c", Outcome("c", "ok"))
     file.write_bytes(file.read_bytes() + b"\n\xff\n[1]\n7")
-    assert set(fleet.read_state(file)) == {"/a", "/c"}
+    assert set(read_state(file)) == {"/a", "/c"}

@@ -10,7 +10,7 @@ import subprocess
 
 import pytest
 from calls import COMMAND, new_repo, run, state_of
-from git_notes_consolidation.consolidation import undo as service
+from git_notes_consolidation.consolidation import status as service
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem

@@ -1,27 +1,26 @@
 """Candidates: who is put before the judge, with any embedder, and whichever way the memories came."""
 import json
-import random
-import shutil
-from contextlib import closing
-from dataclasses import dataclass, replace
-
 import numpy as np
 import pytest
+import random
+import shutil
 from calls import holds, new_repo, serve, state_of
+from contextlib import closing
+from dataclasses import dataclass, replace
 from helpers import ROOT, add_memories
 from test_service import tangle
-
-from git_notes_consolidation.store import cache as index
 from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.supersession.assertions import explicit
-from git_notes_consolidation.core.settings import SubconsciousnessConfig
-from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.similarity.embedder import round_vectors
-from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
-from git_notes_consolidation.store.state import State
-from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.consolidation.relate import _pairs_by_name, _pairs_by_title, candidates
 from git_notes_consolidation.consolidation.scan import Scanned, living_memories
-from git_notes_consolidation.consolidation.candidates import _named, _titled, candidates
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder, round_vectors
+from git_notes_consolidation.store import cache as index
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.state import State
+from git_notes_consolidation.supersession.assertions import explicit_claims
+
+
 
 
 @pytest.fixture
@@ -72,13 +71,6 @@ def test_another_embedder_is_asked_beside_the_words():
     assert {(a, b) for a, b, x in pairs if x is not None and x < Blurred.floor} - only
 
 
-def test_what_the_embedder_has_no_vector_for_is_found_by_its_words():
-    old, new = mem("Serve the API with Flask", days_ago=90), mem("FastAPI serves the API", "Flask was too slow.", days_ago=9)
-    s = scanned([old, new], Blurred())
-    blind = replace(s, vectors=np.zeros_like(s.vectors))
-    assert candidates(blind, s.memories) == [(1, 0, None)] and candidates(replace(blind, lexical=None), s.memories) == []
-
-
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("embedder", [LexicalEmbedder(), Blurred()], ids=lambda e: e.name)
 @pytest.mark.parametrize("k", [1, 60, 200])
@@ -87,26 +79,11 @@ def test_the_candidates_of_a_memory_depend_on_what_is_older(embedder, k):
     assert [c for c in candidates(whole, whole.memories) if c[0] < k] == candidates(part, part.memories)
 
 
-def test_what_is_named_by_its_title_is_judged_though_others_are_nearer():
-    old = mem("Billing reports are rendered with Jinja templates", "Plain text first.", days_ago=300)
-    new = mem("Drop the templates", "This replaces the decision to render billing reports with Jinja templates.", days_ago=1, namespace="reviews")
-    near = [mem("Drop the templates", f"Replace Jinja for billing: the decision to render reports is {n} weeks old.", days_ago=9 + n) for n in range(20)]
-    s = scanned([old, new, *near])
-    assert any(s.memories[b] == old and s.memories[a] == new for a, b, _ in candidates(s, s.memories))
-
-
-def test_a_name_that_many_share_leads_to_ten():
-    crowd = [mem("Weekly report on latency", f"Week {n}.", days_ago=100 - n) for n in range(60)]
-    s = scanned([*crowd, mem("What we read", "Every weekly report on latency says the same.", namespace="reviews")])
-    s = replace(s, nearest=(0, 0))
-    assert found(s) == {(a, b) for a in range(61) for b in range(max(0, a - 10), a)}
-
-
 @pytest.mark.slow
 def test_whatever_the_judge_can_read_as_a_name_is_a_candidate():
     ms = living_memories([*documents(fixture("dev")), *sample_memories()])
-    by_name = {*_named(ms), *_titled(ms)}
-    read = {(a, b) for a, m in enumerate(ms) for b in range(a) if explicit(ms[b], m)}
+    by_name = {*_pairs_by_name(ms), *_pairs_by_title(ms)}
+    read = {(a, b) for a, m in enumerate(ms) for b in range(a) if explicit_claims(ms[b], m)}
     assert len(read) > 40 and read <= by_name
 
 

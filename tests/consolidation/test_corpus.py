@@ -2,30 +2,27 @@
 import fcntl
 import json
 import os
+import pytest
 import random
 import shutil
 import subprocess
 import sys
 import time
+from calls import state_of
 from collections import Counter
 from datetime import UTC, datetime
-
-import pytest
-from calls import state_of
+from helpers import NOTES, ROOT, add_memories, git, long, refs, story
 from git_notes_consolidation.apps.cli import program as cli
-from git_notes_consolidation.store import locks as notes
-from git_notes_consolidation.consolidation import stores as consolidation_stores
-from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
-from git_notes_consolidation.consolidation import status as consolidation_status
+from git_notes_consolidation.consolidation import service, stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.text.sentences import split_sentences
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.core.models import MemoryTier
-from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
+from git_notes_consolidation.store import writer as notes
 from git_notes_consolidation.store.events import REFS
+from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
 from git_notes_consolidation.store.reader import read_memories
-from helpers import NOTES, ROOT, add_memories, git, long, refs, story
+from git_notes_consolidation.text.words import split_sentences
+
 
 pytestmark = pytest.mark.slow
 
@@ -81,33 +78,6 @@ def test_the_plugins_notes_are_what_they_were(consolidated, corpus_template):
     assert set(refs(consolidated[0], NOTES)) - set(refs(corpus_template)) == set(REFS.values())
 
 
-@pytest.mark.parametrize("full", [False, True])
-def test_a_second_run_moves_no_ref(again, full):
-    before = refs(again)
-    result = service.run(serve(again), NOW, full=full)
-    assert (result.changed, result.run_id, refs(again)) == (False, "", before)
-
-
-def test_without_the_cache_it_is_the_same(again):
-    before = refs(again)
-    shutil.rmtree(again / ".memory")
-    assert not run(again).changed and refs(again) == before
-
-
-@long
-def test_undo_takes_everything_back_and_forth(again, consolidated):
-    held, before = state_of(again), refs(again, MEM)
-    undo, *taken = consolidation_undo.undo(serve(again), consolidated[1]["run_id"], NOW)
-    nothing = state_of(again)
-    assert taken == [consolidated[1]["run_id"]] and (nothing.tiers, nothing.edges, nothing.summaries) == ({}, {}, {})
-    status = consolidation_status.status(serve(again), NOW)
-    assert (status["distinct"], status["tiers"]["hot"], status["summaries"], status["edges"]) == (4271, 4271, 0, {})
-    consolidation_undo.undo(serve(again), undo, NOW)
-    back = state_of(again)
-    assert (back.tiers, back.edges, back.summaries, back.reviews, back.rejected) == (held.tiers, held.edges, held.summaries, held.reviews, held.rejected)
-    assert not run(again).changed and refs(again, MEM) == before
-
-
 # Nothing is said twice
 
 
@@ -131,18 +101,6 @@ def test_no_list_and_no_count_shows_a_repeat_twice(consolidated, capsys):
     assert sum(status["tiers"].values()) == status["distinct"] == sum(shown.values()) == report["memories_distinct"]
     assert sum(n for row in status["namespaces"].values() for n in row.values()) == status["distinct"]
     assert (status["memories"], status["notes"], status["records"], status["edges"]["duplicate_of"]) == (4271, 317, 6299, 4271 - sum(shown.values()))
-
-
-def test_a_repeat_stands_behind_the_first_that_said_it(consolidated):
-    home, _ = consolidated
-    memories, first = {m.id: m for m in read_memories(open_repo(home)).memories}, {}
-    for m in memories.values(): first.setdefault((m.summary.strip(), m.content.strip()), m.id)
-    said = {m.id: first[m.summary.strip(), m.content.strip()] for m in memories.values()}
-    repeats = [e for e in state_of(home).edges.values() if e.edge_type == "duplicate_of"]
-    hidden = {e.source_id for e in repeats}
-    again = {r.get("source") for r in state_of(home).reviews.values()}  # said again after it was replaced: a question for a person
-    assert hidden | again >= {i for i, f in said.items() if i != f} and not hidden & {e.target_id for e in repeats}
-    assert all(said[e.target_id] == said[e.source_id] for e in repeats if e.code == "X")
 
 
 def plain(text): return " ".join(text.split()).casefold().strip(" .")
@@ -208,14 +166,6 @@ def test_three_batches_of_the_corpus_come_to_what_one_run_does(corpus_repo, cons
     for ref in refs(corpus_repo, MEM): git(corpus_repo, "update-ref", "-d", ref)
     assert holds(in_batches(corpus_repo, rows, NOW, 3)) == holds(state_of(consolidated[0]))
     assert read_memories(open_repo(corpus_repo)).memories == read_memories(open_repo(consolidated[0])).memories
-
-
-def test_a_memory_at_a_time_comes_to_what_one_run_does(tmp_path):
-    one, each = tmp_path / "one", tmp_path / "each"
-    one.mkdir(); git(one, "init", "--quiet", "--template="); shutil.copytree(one, each)
-    add_memories(one, story()); run(one, SAMPLE_NOW, max_change=1.0)
-    for m in random.Random(3).sample(story(), len(story())): add_memories(each, [m]); assert run(each, SAMPLE_NOW, max_change=1.0).success
-    assert holds(state_of(each)) == holds(state_of(one))
 
 
 # Several at once

@@ -1,27 +1,24 @@
 """retention_days: what expires in a run, what must not, and that it can be taken back."""
 import json
+import pytest
 import shutil
+from calls import gnc, holds, new_repo, run, serve, state_of
 from contextlib import closing
 from datetime import timedelta
-
-import pytest
-from calls import gnc, holds, new_repo, run, serve, state_of
-from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
-from git_notes_consolidation.store import audit
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.core.settings import ConfigError
-from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.store.accesses import note_accesses
-from git_notes_consolidation.core.memory import SAMPLE_NOW, as_utc, mem
-from git_notes_consolidation.store.git import MEM, open_repo
-from git_notes_consolidation.consolidation.plan import Guard, load_plan
-from git_notes_consolidation.consolidation.service import apply_file
-from git_notes_consolidation.consolidation.undo import undo
-from git_notes_consolidation.consolidation.view import view
-from git_notes_consolidation.writing.write import WritingService
 from helpers import add_memories, git, refs, replace_everywhere
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
+from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
+from git_notes_consolidation.consolidation.plan import Guard, load_plan
+from git_notes_consolidation.consolidation.scan import view
+from git_notes_consolidation.consolidation.service import apply_file
+from git_notes_consolidation.consolidation.status import undo
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import SAMPLE_NOW, as_utc, mem
+from git_notes_consolidation.store import audit, cache as index
+from git_notes_consolidation.store.cache import note_accesses
+from git_notes_consolidation.store.git import MEM, open_repo
+from git_notes_consolidation.writing.write import WritingService
+
 
 DAY = timedelta(days=1)
 LATER = SAMPLE_NOW + 200 * DAY
@@ -39,11 +36,6 @@ def problems(home): return [str(f) for f in audit.audit(home).findings]
 OVER = {f"ADR-00{i}: We build on {w}" for i, w in enumerate(("Flask", "SQLite", "cron"))}
 
 
-def test_off_by_default(done):
-    run(done, LATER)
-    assert gone(done) == set()
-
-
 @pytest.mark.slow
 def test_what_was_replaced_long_ago_expires_and_its_note_stays(done):
     theirs = refs(done, MEM)
@@ -57,12 +49,6 @@ def test_what_was_replaced_long_ago_expires_and_its_note_stays(done):
         assert refs(done) == before
     text = gnc("recall", "We build on Flask", "--mode", "exhaustive", repo=done, now=LATER).out
     assert "FastAPI" in text and "ADR-000:" not in text
-
-
-@pytest.mark.slow
-def test_a_day_too_early(done):
-    assert run(done, SAMPLE_NOW + 179 * DAY, **RULE).memories_expired == 0
-    assert run(done, SAMPLE_NOW + 180 * DAY, **RULE).memories_expired == 3
 
 
 @pytest.mark.slow
@@ -102,18 +88,6 @@ def test_what_somebody_asked_for_starts_again(done):
 def test_other_namespaces_and_switched_off(done, change):
     run(done, LATER, **change)
     assert gone(done) == set()
-
-
-@pytest.mark.slow
-def test_a_scope_limits_it(done, monkeypatch):
-    assert gnc("consolidate", "--namespace", "learnings", repo=done, now=LATER).code == 0
-    monkeypatch.setenv("MEMORY_RETENTION_DAYS", "decisions=180")
-    assert gnc("consolidate", "--strategy", "supersede", repo=done, now=LATER).code == 0
-    assert gone(done) == set()
-    look = gnc("consolidate", "--dry-run", repo=done, now=LATER)
-    assert look.code == 0 and look.out.count("retention_days: archived") == 3 and gone(done) == set(), look.err
-    said = gnc("consolidate", repo=done, now=LATER).out
-    assert gone(done) == OVER and "expired (retention_days)" in said
 
 
 @pytest.mark.slow
@@ -207,14 +181,6 @@ def test_it_is_read_from_no_file(tmp_path):
     s = load_settings({"retention_days": "progress=30, decisions=180"}, env={})
     assert (s.config.expiry, s.config.retention_days) == ({"decisions": 180, "progress": 30}, "decisions=180, progress=30")
     assert s.id != load_settings(env={}).id
-
-
-def test_it_is_read_from_the_environment_and_shown(git_repo, monkeypatch):
-    monkeypatch.setenv("MEMORY_RETENTION_DAYS", "progress=30")
-    said = gnc("--json", "config", repo=git_repo).json
-    assert "progress=30" in json.dumps(said) and "MEMORY_RETENTION_DAYS" in json.dumps(said)
-    for wrong in ("progress", "progress=0", "progress=-3", "progress=1e3", "=3"):
-        with pytest.raises(ConfigError, match="MEMORY_RETENTION_DAYS: retention_days must be whole days"): load_settings(env={"MEMORY_RETENTION_DAYS": wrong})
 
 
 def test_everything_may_expire(tmp_path):

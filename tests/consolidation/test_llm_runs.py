@@ -1,26 +1,22 @@
 """Whole runs that ask a language model over real HTTP: whatever it answers, nothing is superseded on a bad reply, and the run ends."""
 import json
-import shutil
 from collections import Counter
 
 import pytest
 from git_notes_consolidation.consolidation.scan import collapse
 from git_notes_consolidation.store import audit
-from git_notes_consolidation.apps.cli import program as cli
 from git_notes_consolidation.apps.cli.consolidate import llm_rows
 from git_notes_consolidation.consolidation import stores as consolidation_stores
-from git_notes_consolidation.consolidation import view as consolidation_view
-from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
 from git_notes_consolidation.consolidation import scan as consolidation_scan
+from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import status as consolidation_status
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
-from git_notes_consolidation.store.git import MEM, open_repo
+from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from calls import new_repo
-from helpers import git, refs
 from inventing import leaks, rows
-from llm_servers import BAD_REPLIES, FAULTS, FaultyServer, sensible
+from llm_servers import BAD_REPLIES, FaultyServer, sensible
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +34,7 @@ def serve(home, server, monkeypatch, **settings):
 YEAR = sample_memories()[::2]
 
 
-def edges_of(home): return consolidation_view.view(open_repo(home)).state.edges.values()
+def edges_of(home): return consolidation_scan.view(open_repo(home)).state.edges.values()
 def hiding(home): return {(e.source_id, e.target_id, e.edge_type.value) for e in edges_of(home) if e.edge_type.value in ("supersedes", "duplicate_of")}
 
 
@@ -93,7 +89,7 @@ def test_other_relations_hide_nothing(two, monkeypatch, relation):
 def test_an_unsure_answer_is_a_question_and_nothing_else(two, monkeypatch, confidence):
     def brain(body): return sensible(swap)(body).replace('"confidence": "high"', f'"confidence": "{confidence}"')
     with FaultyServer(brain=brain) as server: r = service.run(serve(two, server, monkeypatch), SAMPLE_NOW)
-    review, = consolidation_view.view(open_repo(two)).state.reviews.values()
+    review, = consolidation_scan.view(open_repo(two)).state.reviews.values()
     assert not hiding(two) and r.review_items == 1 and (review["type"], review["by"]) == ("supersedes", "llm")
 
 
@@ -112,17 +108,10 @@ def test_what_a_model_found_stays_without_it(two, monkeypatch):
     assert {e.id for e in edges_of(two)} == before and not r.edges_removed
 
 
-def test_what_it_takes_back_goes(two, monkeypatch):
-    with FaultyServer(brain=sensible(swap)) as server: service.run(serve(two, server, monkeypatch), SAMPLE_NOW)
-    shutil.rmtree(open_repo(two).cache_dir)
-    with FaultyServer(brain=sensible()) as server: r = service.run(serve(two, server, monkeypatch), SAMPLE_NOW, full=True)
-    assert not hiding(two) and r.edges_removed == 1
-
-
 def test_an_undone_edge_is_asked_about_and_not_made_again(two, monkeypatch):
     with FaultyServer(brain=sensible(swap)) as server:
         s = serve(two, server, monkeypatch)
-        consolidation_undo.undo(s, service.run(s, SAMPLE_NOW).run_id, SAMPLE_NOW)
+        consolidation_status.undo(s, service.run(s, SAMPLE_NOW).run_id, SAMPLE_NOW)
         r = service.run(s, SAMPLE_NOW, full=True)
     assert not hiding(two) and r.review_items == 1
 
@@ -147,27 +136,6 @@ def test_no_rate_of_bad_replies_hides_anything(tmp_path, offline_year, monkeypat
     assert not r.errors and r.llm["asked"] == r.llm["answered"] + sum(r.llm["failures"].values())
     assert (rate == 1 or r.llm["answered"]) and r.llm["faults"] and (rate < 1 or any("without an answer" in w for w in r.warnings))
     assert not audit.audit(home).findings
-
-
-HOSTILE = ("orders", "unknown id", "garbage", "truncated", "extra key", "wrong schema", "refusal", "empty", "silent")
-
-
-@pytest.mark.parametrize("fault", [f for f in HOSTILE if f in FAULTS])
-def test_each_fault_alone(two, monkeypatch, fault):
-    with FaultyServer(always=fault) as server: r = service.run(serve(two, server, monkeypatch, llm_timeout_s=0.3), SAMPLE_NOW)
-    assert not hiding(two) and r.llm["answered"] == 0 and sum(r.llm["failures"].values()) == r.llm["asked"] > 0
-
-
-def test_the_corpus_ends_whatever_a_third_of_the_replies_are(corpus_repo, monkeypatch):
-    def judge(newer, older): return "supersede" if len(newer) % 7 == 0 else "coexist"
-    for ref in set(refs(corpus_repo, MEM)) - {MEM + "decisions"}: git(corpus_repo, "update-ref", "-d", ref)
-    with FaultyServer(brain=sensible(judge), rate=0.33, seed=5) as server:
-        r = service.run(serve(corpus_repo, server, monkeypatch), SAMPLE_NOW)
-    v = consolidation_view.view(open_repo(corpus_repo))
-    texts = {m.id: m.text for m in v.scan.memories}
-    mine = [e for e in v.state.edges.values() if e.by == "llm" and e.edge_type.value == "supersedes"]
-    assert not audit.audit(corpus_repo).findings and not r.errors and r.llm["failures"] and mine
-    assert all(len(texts[e.source_id]) and e.span and e.weight >= 0.8 for e in mine)
 
 
 # What leaves
@@ -195,16 +163,6 @@ def test_nobody_is_asked_unless_told_to(two, monkeypatch):
 
 
 # The command line, and the fixture
-
-
-def test_the_command_line_asks_and_reports(two, monkeypatch, capsys):
-    with FaultyServer(brain=sensible(swap)) as server:
-        monkeypatch.setenv("MEMORY_CONSOLIDATION_LLM_BASE_URL", server.url)
-        assert cli.main(["--repo", str(two), "--now", "2026-11-01", "consolidate", "--llm", "lmstudio", "--local-only", "--yes"]) == 0
-    out = capsys.readouterr().out
-    assert "model asked" in out and "calls" in out and "superseded" in out
-    assert cli.main(["--repo", str(two), "-v", "status"]) == 0 and "model asked" in capsys.readouterr().out
-    assert cli.main(["--repo", str(two), "consolidate", "--llm", "nobody"]) == 2 and "llm_provider" in capsys.readouterr().err
 
 
 def test_local_only_asks_nobody_else(two, monkeypatch):
@@ -240,7 +198,7 @@ def test_what_stands_of_a_written_summary(tmp_path, mock_consolidation_llm, chan
     mock_consolidation_llm.summary = summary
     s = consolidation_stores.open_service(home, load_settings({"consolidation_threshold": 0.05}))
     service.run(s, SAMPLE_NOW)
-    x, = consolidation_view.view(open_repo(home)).state.summaries.values()
+    x, = consolidation_scan.view(open_repo(home)).state.summaries.values()
     asked = [r for r in mock_consolidation_llm.requests if r.task == "summary"]
     assert x.by == by and len(asked) == (1 if by == "llm" else 2) and not audit.audit(home).findings
     everything = " ".join([x.title, x.summary, *x.key_facts])
@@ -255,47 +213,9 @@ def test_a_summary_is_read_again_and_of_who_supports_anything_nothing_is_taken(t
         if supported is None or body["response_format"]["json_schema"]["name"] != "support": return sane(body)
         return json.dumps({label: {"reason": "", "supported": supported} for label in json.loads(sane(body))})
     with FaultyServer(brain=brain) as server: r = service.run(serve(home, server, monkeypatch, consolidation_threshold=0.05), SAMPLE_NOW)
-    x, = consolidation_view.view(open_repo(home)).state.summaries.values()
+    x, = consolidation_scan.view(open_repo(home)).state.summaries.values()
     count = dict(llm_rows(r.llm))
     assert x.by == by and count["summaries taken"] == f"{taken} of 1" and count["second readings taken"] == ("1 of 1" if taken else "2 of 2")
-
-
-def test_a_written_summary_outlives_the_model(tmp_path, mock_consolidation_llm, monkeypatch):
-    home = new_repo(tmp_path / "valves", POLLED)
-    settings = {"consolidation_threshold": 0.05}
-    service.run(consolidation_stores.open_service(home, load_settings(settings | {"llm_provider": "off"})), SAMPLE_NOW)
-    mock_consolidation_llm.summary = told
-    r = service.run(consolidation_stores.open_service(home, load_settings(settings)), SAMPLE_NOW)
-    first, = consolidation_view.view(open_repo(home)).state.summaries.values()
-    off = service.run(consolidation_stores.open_service(home, load_settings(settings | {"llm_provider": "off"})), SAMPLE_NOW, full=True)
-    assert first.by == "llm" and r.summaries_created == 1 and not off.summaries_created
-    assert consolidation_view.view(open_repo(home)).state.summaries[first.id].by == "llm"
-
-
-def test_undo_of_a_models_run_gives_the_quoted_summary_back_and_it_is_not_written_again(tmp_path, mock_consolidation_llm):
-    home, off = new_repo(tmp_path / "valves", POLLED), {"consolidation_threshold": 0.05, "llm_provider": "off"}
-    asking = {"consolidation_threshold": 0.05}
-    service.run(consolidation_stores.open_service(home, load_settings(off)), SAMPLE_NOW)
-    mock_consolidation_llm.summary = told
-    did = service.run(consolidation_stores.open_service(home, load_settings(asking)), SAMPLE_NOW)
-    consolidation_undo.undo(consolidation_stores.open_service(home, load_settings(off)), did.run_id, SAMPLE_NOW)
-    first, = consolidation_view.view(open_repo(home)).state.summaries.values()
-    again = service.run(consolidation_stores.open_service(home, load_settings(asking)), SAMPLE_NOW)
-    after, = consolidation_view.view(open_repo(home)).state.summaries.values()
-    assert (first.by, after.by, after.id) == ("offline", "offline", first.id) and not again.summaries_created and not audit.audit(home).findings
-
-
-def test_what_a_model_linked_stays_where_it_is_only_asked_to_judge(tmp_path, mock_consolidation_llm):
-    home, settings = new_repo(tmp_path / "valves", POLLED), load_settings({"consolidation_threshold": 0.05})
-    def needs(texts):
-        a, b = list(texts)[:2]
-        return [dict(source=b, type="depends_on", target=a, hint=None, confidence="high", quote=texts[b].split("\n")[0])]
-    mock_consolidation_llm.edges = needs
-    def there(): return {e.id for e in edges_of(home) if e.edge_type.value == "depends_on"}
-    service.run(consolidation_stores.open_service(home, settings), SAMPLE_NOW)
-    before = there()
-    service.run(consolidation_stores.open_service(home, settings), SAMPLE_NOW, scope=consolidation_scan.Scope(strategies=frozenset({"supersede"})), full=True)
-    assert len(before) == 1 and there() == before
 
 
 def test_a_model_is_asked_before_a_decision_is_hidden_that_nobody_names(tmp_path, mock_consolidation_llm):
@@ -307,7 +227,7 @@ def test_a_model_is_asked_before_a_decision_is_hidden_that_nobody_names(tmp_path
         home = new_repo(tmp_path / name, [*again, *named])
         mock_consolidation_llm.judge = lambda newer, older: relation
         service.run(consolidation_stores.open_service(home, load_settings({"llm_provider": "openai", "max_change": 1.0}, env={})), SAMPLE_NOW)
-        state = consolidation_view.view(open_repo(home)).state
+        state = consolidation_scan.view(open_repo(home)).state
         return {(e.source_id, e.target_id) for e in state.edges.values() if e.edge_type.value == "supersedes"}, state.reviews
 
     pair, by_name = ((x[1].id, x[0].id) for x in (again, named))

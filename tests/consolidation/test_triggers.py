@@ -1,24 +1,20 @@
 """When a run is due: what counts as new, the six reasons, and what holds a run back."""
-import itertools
 from dataclasses import replace
 from datetime import timedelta
 
 import pytest
 from calls import new_repo, run, serve
-from git_notes_consolidation.store import changes as arrivals
 from git_notes_consolidation.store import reader as notes
-from git_notes_consolidation.store import git as store_git
 from git_notes_consolidation.consolidation import service
 from git_notes_consolidation.consolidation import status as consolidation_status
-from git_notes_consolidation.store.changes import LastRun, memories_since, last_run, remember_run
-from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
+from git_notes_consolidation.store.changes import LastRun, memories_since, last_run
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import MEM, open_repo, tips
-from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.consolidation.scan import Scope
-from git_notes_consolidation.consolidation.triggers import EVENTS, Facts, Trigger, answer, facts
-from helpers import add_memories, git, refs, story
+from git_notes_consolidation.consolidation.triggers import Facts, Trigger, answer, facts
+from helpers import add_memories, git, story
 
 HOUR = timedelta(hours=1)
 CONFIG = SubconsciousnessConfig()
@@ -43,26 +39,6 @@ def test_each_reason_has_its_edge():
     old = replace(ran, last_run=SAMPLE_NOW - 25 * HOUR)
     assert [trigger(replace(old, new=fresh.new[:1])), trigger(old)] == ["schedule", None]
     assert [trigger(replace(old, at_hand=n)) for n in (1999, 2000)] == [None, "pressure"] and trigger(replace(ran, at_hand=2000)) is None
-
-
-def test_nothing_new_starts_nothing_but_the_calendar_and_pressure():
-    for event, hours, hook in itertools.product(EVENTS[1:], (None, 1, 100, 10_000), (None, 100)):
-        f = Facts(event, (), hours and SAMPLE_NOW - hours * HOUR, hook and SAMPLE_NOW - hook * HOUR)
-        assert trigger(f) is None and trigger(f, consolidation_batch_size=0, min_cluster_size=2, hook_idle_minutes=0, consolidation_interval_hours=0) is None
-    old = Facts(last_run=SAMPLE_NOW - 100 * HOUR, at_hand=3000)
-    assert (trigger(old), trigger(replace(old, at_hand=3), hook_schedule="0 3 * * *")) == ("pressure", "schedule")
-    left = replace(old, at_hand=3, waiting=2)
-    assert (trigger(left), trigger(replace(left, last_run=SAMPLE_NOW - HOUR))) == ("pressure", None)
-
-
-def test_no_hook_is_sooner_than_the_interval_after_a_hook():
-    busy = Facts("session_end", waiting(80, minutes=90), SAMPLE_NOW - 100 * HOUR, at_hand=9000)
-    for settings in ({}, {"hook_schedule": "* * * * *"}):
-        assert [trigger(replace(busy, last_start=SAMPLE_NOW - h * HOUR), **settings) for h in (0, 12, 23)] == [None] * 3
-        assert trigger(replace(busy, last_start=SAMPLE_NOW - 24 * HOUR), **settings) == "threshold"
-    assert trigger(replace(busy, last_start=SAMPLE_NOW - 12 * HOUR, event="manual", locked=True)) == "manual"
-    assert trigger(replace(busy, last_start=SAMPLE_NOW - 12 * HOUR), consolidation_interval_hours=12) == "threshold"
-    assert trigger(replace(busy, locked=True)) is None
 
 
 def test_a_timer_that_fires_once_a_day_starts_a_run_a_day():
@@ -102,14 +78,6 @@ def test_the_variables_of_the_designs():
     assert of(replace(ran, new=waiting(9), last_start=SAMPLE_NOW - HOUR)) is None
 
 
-@pytest.mark.parametrize("line", ["", "x", "* * * *", "99 * * * *", "0 0 0 0 0", "\x1b[2J", "@reboot", "1," * 40_000, "*/0 * * * *", "٣ * * * *"])
-def test_what_is_no_line_of_cron(line):
-    f = Facts(last_run=SAMPLE_NOW - 100 * HOUR)
-    if not line: assert trigger(f, hook_schedule=line) is None; return
-    with pytest.raises(ConfigError, match="no line of cron") as e: said(f, hook_schedule=line)
-    assert len(str(e.value)) < 300 and "\x1b" not in str(e.value)
-
-
 # What is new
 
 
@@ -134,26 +102,6 @@ def test_a_run_leaves_what_it_saw(told):
     assert {m.summary for m in facts(repo, "timer").new} == {"Later 0", "Later 1", "Later 2"} and facts(repo, "timer").at_hand == last_run(repo).at_hand + 3
 
 
-@pytest.mark.slow
-def test_a_run_over_a_part_leaves_the_rest_waiting(told):
-    run(told)
-    add_memories(told, [*later(2), *later(2, "progress")])
-    run(told, scope=Scope("decisions"))
-    assert len(facts(open_repo(told), "timer").new) == 4
-    run(told)
-    assert facts(open_repo(told), "timer").new == ()
-
-
-def test_the_new_ones_are_memories_as_a_run_names_them(told):
-    before = tips(open_repo(told), MEM)
-    add_memories(told, [*later(4), *later(2, "made-up")])
-    new = memories_since(open_repo(told), before)
-    whole = {m.id: m for m in read_memories(open_repo(told)).memories}
-    assert len(new) == 6 and all((whole[m.id].namespace, whole[m.id].timestamp, whole[m.id].summary) == (m.namespace, m.timestamp, m.summary) for m in new)
-    add_memories(told, [mem("Buried", status="tombstone")])
-    assert len(memories_since(open_repo(told), before)) == 6
-
-
 def test_copies_and_longer_notes_are_not_new(git_repo):
     def note(text, commit="HEAD"): git(git_repo, "notes", "--ref=mem/decisions", "append", "-m", notes.note_text(mem(text)), commit)
     git(git_repo, "config", "notes.rewriteRef", "refs/notes/mem/*")
@@ -166,24 +114,6 @@ def test_copies_and_longer_notes_are_not_new(git_repo):
     assert [m.summary for m in memories_since(open_repo(git_repo), seen)] == ["Three"]
     git(git_repo, "notes", "--ref=mem/decisions", "remove", "HEAD")
     assert memories_since(open_repo(git_repo), seen) == ()
-
-
-def test_an_old_tip_that_git_has_thrown_away(told):
-    add_memories(told, later(2))
-    remember_run(open_repo(told), LastRun(SAMPLE_NOW, {**tips(open_repo(told), MEM), MEM + "decisions": "1" * 40}))
-    decisions = sum(m.namespace == "decisions" for m in read_memories(open_repo(told)).memories)
-    assert len(facts(open_repo(told), "timer").new) == decisions > 2
-
-
-def test_only_what_changed_is_read(tmp_path, monkeypatch):
-    told = new_repo(tmp_path / "big", [mem(f"No. {i}", f"{i * 7919}", days_ago=i / 25) for i in range(2000)])
-    seen = tips(open_repo(told), MEM)
-    add_memories(told, later(1))
-    read = []
-    monkeypatch.setattr(arrivals, "read_blobs", lambda repo, ids: read.extend(ids := list(ids)) or store_git.read_blobs(repo, ids))
-    assert (len(memories_since(open_repo(told), seen)), len(read)) == (1, 1)
-    monkeypatch.setattr(arrivals, "note_paths", None)
-    assert memories_since(open_repo(told), refs(told, MEM)) == ()
 
 
 @pytest.mark.slow(after=1)

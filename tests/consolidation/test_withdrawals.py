@@ -11,7 +11,7 @@ from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.consolidation.stores import MetadataStore
-from git_notes_consolidation.consolidation.undo import undo
+from git_notes_consolidation.consolidation.status import undo
 
 
 @pytest.fixture

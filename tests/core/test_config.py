@@ -1,20 +1,17 @@
 """Settings from files: YAML and TOML say the same, both designs' tables are understood, and nonsense is refused with its remedy."""
 import json
 import subprocess
-import sys
 
 import pytest
 import yaml
 from calls import COMMAND, gnc, new_repo
 from helpers import rows_of, story
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 from git_notes_consolidation.session import fast_start as starting
-from git_notes_consolidation.core.parsing import _FIELDS, variable_name
+from git_notes_consolidation.core.loading import _FIELDS, load_settings, variable_name
 from git_notes_consolidation.core.settings import ConfigError, RETIRED, SubconsciousnessConfig
-from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.core.settings_files import from_yaml
+from git_notes_consolidation.core.startup import from_yaml
 
 ROWS = rows_of(__name__)
 DESIGN = {  # Every key of design 4's file, with its own value there
@@ -27,22 +24,18 @@ DESIGN = {  # Every key of design 4's file, with its own value there
     "audit": {"log_all_operations": True, "store_before_state": True, "store_after_state": True, "retention_days": 90}}
 MEANT = {"similarity.threshold": ("write_threshold", 0.7), "classification.confidence_threshold": ("write_confidence", 0.65),
          "audit.retention_days": ("log_retention_days", 7)}
-RETIRED_KEYS = {f"{t}.{k}" for t, table in DESIGN.items() if isinstance(table, dict) for k in table} - MEANT.keys()
-
-
 def toml(tables, path=""):
     "Tables of plain values as TOML."
     rows = [f"{k} = {json.dumps(v)}" for k, v in tables.items() if not isinstance(v, dict)]
     return "\n".join([*([f"[{path}]"] if path and rows else []), *rows, *(toml(v, f"{path}.{k}".strip(".")) for k, v in tables.items() if isinstance(v, dict))])
 
 
-def write(folder, d, form):
+def load(folder, d, form="yaml", env=()):
     path = folder / f"gnc.{form}"
-    path.write_text(d if isinstance(d, str) else toml(d) if form == "toml" else yaml.safe_dump(d))
-    return path
+    path.write_text(toml(d) if form == "toml" else yaml.safe_dump(d))
+    return load_settings(env=dict(env), file=path)
 
 
-def load(folder, d, form="yaml", env=()): return load_settings(env=dict(env), file=write(folder, d, form))
 def set_in(s): return {k: getattr(s.config, k) for k, origin in s.origins.items() if origin != "default"}
 def at(path, value):
     "A value at the end of a path of tables."
@@ -51,9 +44,6 @@ def at(path, value):
 
 
 both_forms = pytest.mark.parametrize("form", ["yaml", "toml"])
-
-
-# Design 4's file
 
 
 @both_forms
@@ -71,16 +61,6 @@ def test_each_key_is_its_setting(tmp_path, path, form):
     assert set_in(load(tmp_path, at(path, value), form)) == set_in(load(tmp_path, {name: value}, form)) == {name: value}
     assert load(tmp_path, at(path, value), form, {variable_name(name): str(getattr(SubconsciousnessConfig(), name))}).origins[name] == variable_name(name)
     with pytest.raises(ConfigError, match=f"gnc.{form}: {name} is given twice"): load(tmp_path, at(path, value) | {name: value}, form)
-
-
-@both_forms
-@pytest.mark.parametrize("path", sorted(RETIRED_KEYS))
-def test_a_key_that_sets_nothing_is_accepted_and_said(tmp_path, path, form):
-    table, key = path.split(".")
-    for value in (DESIGN[table][key], {True: False, False: True}.get(DESIGN[table][key], "SUPERSEDE")):
-        s = load(tmp_path, at(path, value), form)
-        assert s.config == SubconsciousnessConfig() and len(s.remarks) == (value != DESIGN[table][key])
-        assert all("is passed over: " in r and r.startswith(str(tmp_path / f"gnc.{form}: ")) for r in s.remarks)
 
 
 @pytest.mark.parametrize("name", RETIRED)
@@ -127,10 +107,6 @@ def test_a_file_sets_what_does_no_harm_and_only_so_far(tmp_path, name):
         assert getattr(s.config, name) == default and f"{name} is ignored" in s.remarks[0]
 
 
-def test_what_a_file_may_not_set_asks_sends_spends_starts_or_lets_expire():
-    assert {*USERS} >= {"workers", "retention_days", *(n for n in _FIELDS if n.startswith(("llm_", "event_", "embedding_")))}
-
-
 def test_a_hostile_file_is_told_by_config_and_doctor_and_by_nothing_else(tmp_path):
     home = new_repo(tmp_path, story())
     (home / "gnc.toml").write_text("".join(f"{n} = 100000\n" for n in USERS) + "max_change = 1.0\nsummaries_token_budget = 1000000\n")
@@ -143,17 +119,11 @@ def test_a_hostile_file_is_told_by_config_and_doctor_and_by_nothing_else(tmp_pat
     assert starting.settings_of({}, str(home), [])["summaries_token_budget"] == 8000
 
 
-# The settings of the write-time pipeline
-
-
 @pytest.mark.parametrize("said, want", [("strict", 0.95), ("Balanced", 0.85), (" loose ", 0.75), (0.5, 0.5), ("auto", None), ("0.9", 0.9)])
 def test_a_threshold_may_be_named(tmp_path, said, want):
     assert load_settings({"write_threshold": said}, env={}).config.write_threshold == want
     assert load_settings(env={"MEMORY_CONSOLIDATION_WRITE_THRESHOLD": str(said)}).config.write_threshold == want
     assert [load(tmp_path, {"write_threshold": said}, form).config.write_threshold for form in ("yaml", "toml")] == [want, want]
-
-
-# YAML itself
 
 
 SETTINGS = st.fixed_dictionaries({}, optional={
@@ -203,17 +173,6 @@ def test_nonsense_is_refused_with_file_and_remedy(tmp_path, raw, what, remedy):
     (tmp_path / "odd.yaml").write_bytes(raw)
     with pytest.raises(ConfigError) as e: load_settings(env={}, file=tmp_path / "odd.yaml")
     assert str(tmp_path / "odd.yaml") in str(e.value) and what in str(e.value) and remedy in str(e.value) and len(str(e.value)) < 500 + len(str(tmp_path))
-
-
-# What is loaded
-
-
-def loaded(code, *args):
-    "What of the heavy modules a program has imported at its end."
-    heavy = "yaml numpy typing dataclasses subprocess typer git_notes_consolidation.core.settings"
-    code = f"import sys, json\nbefore = {{*sys.modules}}\n{code}\nprint(json.dumps([m for m in '{heavy}'.split() if m in sys.modules and m not in before]))"
-    done = subprocess.run([sys.executable, "-c", code, *map(str, args)], capture_output=True, encoding="utf-8", check=True)
-    return json.loads(done.stdout.splitlines()[-1])
 
 
 @pytest.mark.slow(after=1)

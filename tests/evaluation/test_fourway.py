@@ -1,24 +1,23 @@
-"""The four relations, pair by pair: `remember` decides as the instrument says, wrong replies change nothing, and the locked half gives numbers alone."""
+"""The four relations, pair by pair: `remember` decides as the instrument says, and wrong replies over real HTTP change nothing."""
 import json
-from collections import Counter
-from dataclasses import replace
-
 import pytest
 from calls import new_repo
-from git_notes_consolidation.evaluation import fourway as fw
-from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from collections import Counter
+from dataclasses import replace
+from helpers import git
+from llm_servers import BAD_REPLIES, FaultyServer, asked_about, sensible
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.evaluation.labelled import fixture
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.evaluation.pairs import load_pairs
-from git_notes_consolidation.llm.batch import Heard
+from git_notes_consolidation.evaluation.prompts import evaluate_four_ways, model_of, write_outcomes
+from git_notes_consolidation.evaluation.scoring import RELATIONS, fixture
 from git_notes_consolidation.llm.client import get_client
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.writing.write import open_writing
-from helpers import git
-from llm_servers import BAD_REPLIES, FaultyServer, asked_about, sensible
 
-KEY = "MEMORY_CONSOLIDATION_LLM_API_KEY"
+
+pytestmark = pytest.mark.slow
 
 
 @pytest.fixture(scope="module")
@@ -28,40 +27,20 @@ def pairs(): return load_pairs(fixture("supersession"))
 @pytest.fixture(scope="module")
 def dev(pairs):
     "Every fifth pair of each relation, of those that may be looked at."
-    return [p for r in fw.RELATIONS for p in [q for q in pairs if (q.split, q.relation) == ("dev", r)][::5]]
+    return [p for r in RELATIONS for p in [q for q in pairs if (q.split, q.relation) == ("dev", r)][::5]]
 
 
 @pytest.fixture(scope="module")
-def offline(dev): return fw.write_outcomes(dev)
+def offline(dev): return write_outcomes(dev)
 
 
-def model(server, key="", **settings):
-    "The configuration and the environment that lead to a server."
-    return SubconsciousnessConfig(llm_provider="lmstudio", llm_base_url=server.url, **{"llm_timeout_s": 20.0} | settings), {KEY: key}
-
-
-def ask(pairs, server, key="", **settings):
+def ask(pairs, server, seconds=20.0):
     "What would be done, and what the client says of it."
-    rows, usage, _ = ask_and_hear(pairs, server, key, **settings)
-    return rows, usage
+    config = SubconsciousnessConfig(llm_provider="lmstudio", llm_base_url=server.url, llm_timeout_s=seconds)
+    with get_client(config, {"MEMORY_CONSOLIDATION_LLM_API_KEY": ""}) as client:
+        return write_outcomes(pairs, config=config, ask=model_of(client).judge), client.usage()
 
 
-def ask_and_hear(pairs, server, key="", **settings):
-    "… and what became of the pairs that were asked."
-    config, env = model(server, key, **settings)
-    with get_client(config, env) as client:
-        m = fw.model_of(client)
-        return fw.write_outcomes(pairs, config=config, ask=m.judge), client.usage(), m.heard.get("pairs", Heard())
-
-
-def acts_wrongly(offline, rows): return sum(a.wrong and a.done != b.done for b, a in zip(offline, rows))
-def acts_rightly(rows): return sum(x.done == x.gold for x in rows)
-
-
-# As `remember` does it
-
-
-@pytest.mark.slow
 def test_remember_does_what_the_instrument_says(tmp_path, dev, offline):
     "Each pair in a repository of its own, written for real; one that came late is true from its own date on."
     seen = Counter()
@@ -79,54 +58,33 @@ def test_remember_does_what_the_instrument_says(tmp_path, dev, offline):
     assert seen["supersede"] > 1 and seen["coexist"] > 10 and sum(seen.values()) == len(dev)
 
 
-# What is counted
-
-
-@pytest.mark.slow
 def test_the_report_holds_no_text_and_no_name_of_any_pair(pairs):
-    told = json.dumps(fw.evaluate_four_ways(pairs).to_dict())
+    told = json.dumps(evaluate_four_ways(pairs).to_dict())
     assert not any(p.id in told or p.older.summary in told or p.newer.id in told for p in pairs)
 
 
-# With a language model, over HTTP
-
-
-def quoting(relation, quote, confidence="high"):
+def quoting(relation, quote):
     "A model that says one thing of every pair, and quotes what it is told to."
     def brain(body):
         memories, found = asked_about(body)
-        return json.dumps({p: dict(quote=quote(memories[n], memories[o]), reason="The words say so.", relation=relation,
-                                    kind="full" if relation == "supersede" else None, confidence=confidence) for p, (n, o) in found.items()})
+        return json.dumps({p: dict(quote=quote(memories[n], memories[o]), reason="The words say so.", relation=relation, confidence="high",
+                                   kind="full" if relation == "supersede" else None) for p, (n, o) in found.items()})
     return brain
 
 
-INVENTED = {"invented": lambda newer, older: "this replaces all that was decided before", "none": lambda newer, older: None, "empty": lambda newer, older: "",
-            "of the older": lambda newer, older: older[-60:].strip(), "too short": lambda newer, older: newer[:2]}
-
-
-@pytest.mark.slow(after=1)
 @pytest.mark.parametrize("relation", ["duplicate", "supersede", "merge"])
-@pytest.mark.parametrize("how", INVENTED)
-def test_a_quote_that_does_not_stand_in_the_newer_memory_is_refused(dev, offline, how, relation):
+@pytest.mark.parametrize("quote", [lambda newer, older: "this replaces all that was decided before", lambda newer, older: None,
+                                   lambda newer, older: older[-60:].strip(), lambda newer, older: newer[:2]], ids=["invented", "none", "of the older", "short"])
+def test_a_quote_that_does_not_stand_in_the_newer_memory_is_refused(dev, offline, quote, relation):
     "But where nothing is replaced, none is demanded."
-    if how in ("none", "empty") and relation != "supersede": return
-    some = dev[:8]
-    with FaultyServer(brain=quoting(relation, INVENTED[how])) as server: rows, u = ask(some, server)
+    if quote("", "") is None and relation != "supersede": return
+    with FaultyServer(brain=quoting(relation, quote)) as server: rows, u = ask(dev[:8], server)
     assert u.asked and (u.answered, u.failures) == (0, {"schema": u.asked}) and rows == offline[:8]
 
 
-@pytest.mark.slow
 @pytest.mark.parametrize("rate", [0.3, 1.0])
 def test_bad_replies_at_any_rate_do_nothing_wrong(dev, offline, rate):
-    with FaultyServer(brain=sensible(), rate=rate, faults=BAD_REPLIES, seed=5) as server: rows, u = ask(dev, server, llm_timeout_s=2.0)
-    assert not acts_wrongly(offline, rows) and acts_rightly(rows) >= acts_rightly(offline) and u.faults
-    assert not [b for b, a in zip(offline, rows) if a.asked and not b.asked]
+    with FaultyServer(brain=sensible(), rate=rate, faults=BAD_REPLIES, seed=5) as server: rows, u = ask(dev, server, seconds=2.0)
+    def right(rows): return sum(x.done == x.gold for x in rows)
+    assert not any(a.wrong and a.done != b.done or a.asked and not b.asked for b, a in zip(offline, rows)) and right(rows) >= right(offline) and u.faults
     assert u.asked == u.answered + sum(u.failures.values()) and (rate < 1 or rows == offline)
-
-
-# The command line
-
-
-def written(path, pairs):
-    path.write_text("".join(json.dumps(dict(p.row)) + "\n" for p in pairs), encoding="utf-8")
-    return path

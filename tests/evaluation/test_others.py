@@ -30,18 +30,10 @@ def test_what_is_called_superseded_is(pairs, split, least):
     assert found["n"] == found["k"] >= least and pairs[split]["wrong_direction"]["k"] == 0
 
 
-def test_authors_do_not_share_their_projects():
-    rows = [json.loads(line) for line in (FIXTURES / "supersession_others.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert len(rows) == len({r["id"] for r in rows}) == 1717 and {r["split"] for r in rows} == {"dev", "locked"}
-    assert all(not r["span"] or r["span"] in r["newer"]["title"] or r["span"] in r["newer"]["text"] for r in rows)
-
-
 @pytest.mark.parametrize(("split", "right", "false"), [("dev", 0.99, 110), ("locked", 0.97, 140)])
 def test_dates_that_others_wrote(dates, split, right, false):
-    told = json.dumps(dates)
-    found = next(v for v in find(dates, "split"))[split]
-    assert found["right"]["value"] >= right, told[:300]
-    assert found["false"]["k"] <= false
+    found = dates["split"][split]
+    assert found["right"]["value"] >= right and found["false"]["k"] <= false
 
 
 @pytest.mark.parametrize("split", ["dev", "locked"])
@@ -53,10 +45,3 @@ def test_a_quotation_is_dated_where_somebody_speaks(split):
     captions, speeches = ([r for r in rows if bool(r.get("phrase")) is told] for told in (False, True))
     assert (len(captions), len(speeches)) == (75, 75)
     assert sum(dated(r) for r in captions) <= 12 and sum(not dated(r) for r in speeches) <= 5
-
-
-def find(x, key):
-    "Every value under a key, wherever it is."
-    if isinstance(x, dict):
-        if key in x: yield x[key]
-        for v in x.values(): yield from find(v, key)

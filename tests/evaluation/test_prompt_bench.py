@@ -3,9 +3,9 @@
 import pytest
 from calls import gnc, new_repo
 from git_notes_consolidation.evaluation import prompts
-from git_notes_consolidation.evaluation.labelled import fixture
+from git_notes_consolidation.evaluation.scoring import fixture
 from git_notes_consolidation.evaluation.pairs import load_pairs
-from git_notes_consolidation.llm.supersession_prompt import JUDGE
+from git_notes_consolidation.llm.prompts import JUDGE
 from llm_servers import FaultyServer, sensible
 
 BENCH = ("evaluate", "supersession", "--llm", "lmstudio")

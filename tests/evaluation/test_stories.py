@@ -8,7 +8,7 @@ import pytest
 from calls import gnc
 from llm_servers import FaultyServer
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.evaluation.labelled import fixture
+from git_notes_consolidation.evaluation.scoring import fixture
 from git_notes_consolidation.evaluation.stories import closure, evaluate_stories, load_stories
 
 SETTINGS = load_settings({"max_change": 1.0}, env={})

@@ -74,17 +74,9 @@ def test_a_torn_note_is_found_and_all_of_it_is_in_the_blobs_that_are_named(torn)
     for r in f.recoverable:
         assert r.timestamp == by[r.summary].timestamp.isoformat() and r.command == f"git show {r.blob}"
         assert note_text(by[r.summary]).strip() in git(torn, *r.command.split()[1:])
-    assert all(r.blob[:12] in f.remedy for r in f.recoverable)
-
-
-@pytest.mark.slow
-def test_the_remedy_brings_all_of_it_back(torn):
-    f = the_torn(look(torn))
-    commands = f.remedy.partition("; ")[2].removesuffix(" adds them again")
-    subprocess.run(commands, shell=True, cwd=torn, check=True, capture_output=True)
-    assert {m.summary for m in read_memories(open_repo(torn)).memories} == {"Use ruff", "Use Flask", "Use SQLite", "Use cron"}
-    assert the_torn(look(torn)).level == "note" and not the_torn(look(torn)).recoverable
-    assert "before the first ---" in the_torn(look(torn)).remedy  # Which the plugin's reader stumbles over
+    subprocess.run(f.remedy.partition("; ")[2].removesuffix(" adds them again"), shell=True, cwd=torn, check=True, capture_output=True)
+    assert {m.summary for m in read_memories(open_repo(torn)).memories} == {*by}
+    assert the_torn(look(torn)).level == "note" and "before the first ---" in the_torn(look(torn)).remedy  # Which the plugin's reader stumbles over
 
 
 @pytest.mark.slow
@@ -107,8 +99,6 @@ def test_gits_sort_is_always_recognised(git_repo, tmp_path):
 TABLES = """CREATE TABLE memories (id TEXT PRIMARY KEY, commit_sha TEXT NOT NULL, namespace TEXT NOT NULL, summary TEXT NOT NULL, content TEXT NOT NULL,
     timestamp TEXT NOT NULL, repo_path TEXT, spec TEXT, phase TEXT, tags TEXT, status TEXT DEFAULT 'active', relates_to TEXT, created_at TEXT NOT NULL,
     updated_at TEXT NOT NULL);
-CREATE TABLE metadata (key TEXT PRIMARY KEY, value TEXT NOT NULL);
-INSERT INTO metadata VALUES ('schema_version', '2');
 CREATE TABLE vec_memories_rowids (rowid INTEGER PRIMARY KEY AUTOINCREMENT, id TEXT UNIQUE NOT NULL, chunk_id INTEGER, chunk_offset INTEGER);"""
 
 
@@ -168,8 +158,8 @@ def test_a_bare_push_that_leaves_the_branch_behind(two, tmp_path):
     for k, v in (("remote.origin.push", "refs/notes/mem/*:refs/notes/mem/*"), ("remote.origin.fetch", "+refs/notes/mem/*:refs/notes/origin/mem/*"),
                  ("notes.rewriteRef", "refs/notes/mem/*"), ("notes.mergeStrategy", "cat_sort_uniq")): git(other, "config", "--add", k, v)
     git(other, "commit", "--quiet", "--allow-empty", "--message=Two")
-    push, rewrite, strategy = (next(f for f in look(other) if f.where == k) for k in ("remote.origin.push", "notes.rewriteref", "notes.mergestrategy"))
-    assert (push.level, rewrite.level, strategy.level) == ("warn", "note", "warn")
+    push, strategy = (next(f for f in look(other) if f.where == k) for k in ("remote.origin.push", "notes.mergestrategy"))
+    assert (push.level, strategy.level) == ("warn", "warn")
     before = refs(hub, "refs/heads/")
     git(other, "push", "--quiet")
     assert refs(hub, "refs/heads/") == before and DECISIONS in refs(hub)
@@ -178,19 +168,17 @@ def test_a_bare_push_that_leaves_the_branch_behind(two, tmp_path):
     assert refs(hub, "refs/heads/") != before and not any(f.where == "remote.origin.push" for f in look(other))
 
 
-def test_a_fetch_that_overwrites_and_refspecs_that_the_plugin_mistakes_for_its_own(two):
+def test_a_fetch_that_overwrites(two):
     _, other = two
     git(other, "config", "--add", "remote.origin.fetch", "+refs/notes/*:refs/notes/*")
-    git(other, "config", "--add", "remote.origin.push", "refs/notes/mem-meta/*:refs/notes/mem-meta/*")
     git(other, "config", "--add", "remote.origin.fetch", "refs/notes/mem/*:refs/notes/mem/*")  # Without a plus git refuses to overwrite
-    assert sum("overwrites" in f.what for f in look(other)) == 1
-    fetched, mistaken = (next(f for f in bad(look(other), "git") if text in f.what) for text in ("overwrites", "takes it for its own"))
+    fetched, = (f for f in look(other) if "overwrites" in f.what)
     capture(other, *THEIRS)
     mine = refs(other, MEM)
     git(other, "fetch", "--quiet", check=False)
     assert refs(other, MEM) != mine  # indeed
-    for f in (fetched, mistaken): subprocess.run(f.remedy.partition("; ")[0], shell=True, cwd=other, check=True)
-    assert not any(text in f.what for f in look(other) for text in ("overwrites", "takes it for its own"))
+    subprocess.run(fetched.remedy.partition("; ")[0], shell=True, cwd=other, check=True)
+    assert not any("overwrites" in f.what for f in look(other))
 
 
 # As a whole
@@ -219,8 +207,6 @@ def healthy(tmp_path):
 def test_a_healthy_repository_has_no_warning(healthy):
     found = look(healthy)
     assert bad(found) == []
-    assert [f.what for f in found if f.area in ("notes", "plugin", "index")] == [f"{len(HEALTHY)} memories in {len(HEALTHY)} records of 385 notes.",
-        "The plugin's own reader finds every record.", f"{len(HEALTHY)} rows, and every memory of the notes among them."]
     said = gnc("doctor", repo=healthy)
     assert said.code == 0 and "broken" not in said.out.splitlines()[-1]
 

@@ -1,18 +1,15 @@
 """`gnc doctor` as a health check: each degraded state is made for real, seen, told apart from the others, and gone when it is mended."""
 import json
-import signal
-import subprocess
-import sys
 from datetime import timedelta
 
 import pytest
 from calls import gnc, new_repo, run
-from git_notes_consolidation.health import monitor as healths
+from git_notes_consolidation.health import doctor as healths
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.health.monitor import COMPONENTS, WORST, document, nagios_line
+from git_notes_consolidation.health.doctor import COMPONENTS, WORST, document, nagios_line
 from git_notes_consolidation.core.memory import SAMPLE_NOW
-from git_notes_consolidation.store.git import MEM, open_repo
-from git_notes_consolidation.store.reader import note_text, write_memories
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.reader import write_memories
 from helpers import git, story
 
 DAY = timedelta(days=1)
@@ -24,12 +21,6 @@ def state(home, now=SAMPLE_NOW, env=None, online=False, quick=False, **settings)
 
 
 def part(home, name, **kw): return {c.name: c for c in state(home, **kw).components}[name]
-def more(home, memories):
-    "Some are captured, as the plugin does it."
-    who = "-c", "user.name=Tester", "-c", "user.email=tester@example.org"
-    for m in memories: git(home, *who, "notes", f"--ref={MEM}{m.namespace}", "append", "-m", note_text(m), "HEAD")
-
-
 def hurt(home, **kw): return {c.name: c.status for c in state(home, **kw).components if c.status != "healthy"}
 
 
@@ -62,7 +53,7 @@ def things(required, **more):
 SCHEMA_1 = things("schema status at latency_ms components ok counts findings recoverable", schema={"const": "gnc.health/1"}, status=STATE,
                   latency_ms={"type": "number"}, ok={"type": "boolean"}, counts={"additionalProperties": {"type": "integer"}}, recoverable={"type": "array"},
                   findings={"items": things("area level what remedy where")},
-                  components={"required": "git notes records index embedder llm runs hooks sync lock disk clock observability packages".split(),
+                  components={"required": "git notes records index embedder llm runs hooks sync observability packages".split(),
                               "additionalProperties": things("status latency_ms detail remedy", status=STATE, latency_ms={"type": "number", "minimum": 0})})
 
 
@@ -94,8 +85,7 @@ def test_exit_codes(home, broken, codes, monkeypatch):
 
 
 def test_text_from_outside_cannot_forge_a_line_or_a_graph(home):
-    hostile = "remote.x|unhealthy=0\x1b[31m.push"
-    git(home, "config", hostile, "refs/notes/mem/x:refs/notes/mem/x")
+    git(home, "config", "remote.x|unhealthy=0\x1b[31m.push", "refs/notes/mem/x:refs/notes/mem/x")
     h = state(home)
     line = nagios_line(h)
     assert line.count("|") == 1 and "\x1b" not in line and "\n" not in line
@@ -128,21 +118,3 @@ def test_an_index_that_is_gone_torn_or_of_another_version(home):
         assert part(home, "index").status == part(home, "index", quick=True).status == "degraded" and "cannot be used" in part(home, "index").detail
     run(home, now=SAMPLE_NOW + timedelta(hours=1))
     assert hurt(home, now=SAMPLE_NOW + DAY) == {}
-
-
-HOLDER = """
-import sys, time
-from git_notes_consolidation.store.locks import hold; from git_notes_consolidation.store.git import open_repo
-with hold(open_repo(sys.argv[1]), sys.argv[2], "no"): print("held", flush=True); time.sleep(60)
-"""
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("name, who", [("lock", "A run"), ("sync.lock", "A sync")])
-def test_a_lock_that_somebody_holds_and_one_whose_holder_was_killed(home, name, who):
-    with subprocess.Popen([sys.executable, "-c", HOLDER, home, name], stdout=subprocess.PIPE, text=True) as p:
-        assert p.stdout.readline() == "held\n"
-        held = part(home, "lock")
-        p.send_signal(getattr(signal, "SIGKILL", signal.SIGTERM))
-    assert held.detail == f"{who} is at work." and held.status == "healthy"
-    assert (home / f".git/gnc/{name}").exists() and part(home, "lock").detail == "Nobody is at work."  # The file stays, the lock does not

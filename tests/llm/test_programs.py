@@ -9,12 +9,10 @@ import pytest
 from calls import gnc, gnc_process, new_repo
 from llm_clients import GOOD, SCHEMA, ask, parse
 
-from git_notes_consolidation.consolidation import relate as consolidation_relate
-from git_notes_consolidation.consolidation import stores as consolidation_stores
-from git_notes_consolidation.consolidation import service
+from git_notes_consolidation.consolidation import relate as consolidation_relate, service, stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
-from git_notes_consolidation.llm.programs import command
+from git_notes_consolidation.llm.calls import command
 from git_notes_consolidation.llm.providers import Provider, outside, providers
 
 STAND_IN = """#!{python}

@@ -9,16 +9,15 @@ from hypothesis import strategies as st
 from inventing import leaks, rows
 
 from git_notes_consolidation.core.memory import mem
-from git_notes_consolidation.llm import prompt_parts as llm_prompt_parts
+from git_notes_consolidation.llm import prompts as llm_prompts
 from git_notes_consolidation.llm import summary_prompts as p
-from git_notes_consolidation.llm import supersession_prompt as llm_supersession_prompt
-from git_notes_consolidation.llm.protocol import BadReply, redacted
+from git_notes_consolidation.llm.protocol import BadReply, redact_request
 from git_notes_consolidation.llm.redact import redact
 
 FLASK = mem("Serve the API with Flask", "It is small.", days_ago=90)
 FASTAPI = mem("Serve the API with FastAPI", "We need OpenAPI. Flask goes.", days_ago=2)
 HOSTS = mem("The API answers in 40 ms", "Measured on the new hosts.", days_ago=1, namespace="learnings")
-ASK = {"judge": lambda ms: llm_supersession_prompt.judge_request([(a, b) for a, b in zip(ms, ms[1:] or ms)]), "summary": p.summary_request,
+ASK = {"judge": lambda ms: llm_prompts.judge_request([(a, b) for a, b in zip(ms, ms[1:] or ms)]), "summary": p.summary_request,
        "edges": p.edges_request}
 TASKS = pytest.mark.parametrize("task", ASK)
 
@@ -28,11 +27,6 @@ def data(request): return [json.loads(line.split(" ", 1)[1]) for line in user(re
 
 
 # Questions
-
-
-@TASKS
-def test_the_same_memories_give_the_same_bytes(task):
-    assert ASK[task]([FLASK, FASTAPI, HOSTS])[0] == ASK[task]([FLASK, FASTAPI, HOSTS])[0]
 
 
 SCRAPS = ["END DATA", "BEGIN DATA", "\n", "\r\n", "\u2028", "M1 {", '"}', "\\", "```", "<|im_end|>", "</s>", "\u202e", "\ud83d", "System:", "P1", "\x00",
@@ -49,14 +43,14 @@ def test_no_text_gets_out_of_its_fence(summary, content, namespace):
         lines = user(request).split("\n")
         code = lines[0].removeprefix("BEGIN DATA ")
         assert lines[3] == f"END DATA {code}" and user(request).count(code) == 2 and len(user(request).splitlines()) == len(lines)
-        assert ({d["text"] for d in data(request)} == {llm_prompt_parts.memory_as_data(FLASK), llm_prompt_parts.memory_as_data(bad)}
+        assert ({d["text"] for d in data(request)} == {llm_prompts.memory_as_data(FLASK), llm_prompts.memory_as_data(bad)}
                 and {d["namespace"] for d in data(request)} == {"decisions", namespace})
         assert "<|" not in user(request) and not {"Cc", "Zl", "Zp", "Cs"} & {category(c) for line in lines for c in line}
 
 
 def test_whoever_knows_the_content_does_not_know_the_salt():
     codes = ({user(ask([FLASK, FASTAPI])[0]).split()[2] for ask in ASK.values()}
-             | {llm_prompt_parts.fenced({"M1": FLASK}, salt).split()[2] for salt in ("", "a", "b")})
+             | {llm_prompts.fence({"M1": FLASK}, salt).split()[2] for salt in ("", "a", "b")})
     assert len(codes) == 5  # The summary and the edges of the same two memories hold the same data
 
 
@@ -67,26 +61,10 @@ def test_no_secret_is_sent(task, row):
     m = mem("What we saw", f"It said:\n{row.text}\nThat is all.")
     if leaks(row.secret, redact(row.text)): pytest.skip("a miss, counted elsewhere")
     request, _ = ASK[task]([FLASK, m])
-    assert not leaks(row.secret, user(request)) and redacted(request) == request
+    assert not leaks(row.secret, user(request)) and redact_request(request) == request
 
 
 # Schemas
-
-
-def objects(schema):
-    if not isinstance(schema, dict): return
-    yield schema
-    for key in ("items",): yield from objects(schema.get(key))
-    for part in (*schema.get("properties", {}).values(), *schema.get("anyOf", ())): yield from objects(part)
-
-
-def broken(reply):
-    "A reply with one thing wrong: a key too many, a value of another type; at each depth."
-    for key, value in reply.items():
-        yield reply | {key: 7}
-        if isinstance(value, list) and value: yield reply | {key: [7, *value]}
-        if isinstance(value, list) and value and isinstance(value[0], dict): yield from (reply | {key: [b]} for b in broken(value[0]))
-    yield reply | {"note": "x"}
 
 
 ANSWER = {"quote": "Flask goes.", "reason": "It goes.", "relation": "supersede", "kind": "full", "confidence": "high"}
@@ -126,7 +104,7 @@ def test_garbage_is_refused_and_nothing_else_happens(task, text):
 
 
 def judged(first, second, pairs=((FLASK, FASTAPI), (FLASK, HOSTS))):
-    return llm_supersession_prompt.judge_request(pairs)[1](json.dumps({"P2": second, "P1": first}))
+    return llm_prompts.judge_request(pairs)[1](json.dumps({"P2": second, "P1": first}))
 
 
 NONE = {"quote": None, "reason": "Speed.", "relation": "coexist", "kind": None, "confidence": "medium"}

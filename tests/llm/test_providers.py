@@ -1,7 +1,4 @@
 """Who may be asked: every way in which the environment can say it, and none in which memories leave the machine unasked."""
-import json
-import threading
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import pytest
 from hypothesis import given
@@ -87,27 +84,6 @@ def test_a_file_neither_sends_memories_nor_spends_money(tmp_path):
 # What reaches them
 
 
-@pytest.fixture
-def server():
-    "Answers everybody, and remembers what came."
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self):
-            seen.append((self.path, dict(self.headers), self.rfile.read(int(self.headers["content-length"]))))
-            body = json.dumps({"choices": [{"message": {"content": "3"}, "finish_reason": "stop"}]}).encode()
-            self.send_response(200)
-            self.send_header("content-length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
-
-        def log_message(self, *args): pass
-
-    seen, http = [], ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    threading.Thread(target=http.serve_forever, daemon=True).start()
-    yield f"http://127.0.0.1:{http.server_port}", seen
-    http.shutdown()
-    http.server_close()
-
-
 def asked(env, **settings):
     with get_client(load_settings(settings, env=env).config, env) as client:
         return ask_all(client, [(Request("t", ({"role": "user", "content": "x"},), {"const": 3}, 9, "1"), str)])[0]
@@ -115,20 +91,19 @@ def asked(env, **settings):
 
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("name", MODELS)
-def test_what_is_openais_reaches_nobody_else(name, server, monkeypatch):
-    url, seen = server
+def test_what_is_openais_reaches_nobody_else(name, faulty_llm, monkeypatch):
+    server = faulty_llm(brain=lambda body: "3")
     mine = {"OPENAI_API_KEY": KEY, "OPENAI_ADMIN_KEY": "sk-admin", "OPENAI_ORG_ID": "org-mine", "OPENAI_PROJECT_ID": "proj-mine",
             "OPENAI_CUSTOM_HEADERS": "X-Pass: hunter2"}
     for k, v in mine.items(): monkeypatch.setenv(k, v)
-    assert asked(mine, llm_provider=name, llm_base_url=f"{url}/v1").value == "3"
-    (path, _, body), text = seen[0], str(seen)
-    assert path == "/v1/chat/completions" and "sk-admin" not in text and KEY.encode() not in body
-    assert [s in text for s in (KEY, "org-mine", "proj-mine", "hunter2")] == [name == "openai"] * 4
+    assert asked(mine, llm_provider=name, llm_base_url=server.url).value == "3"
+    assert server.heads[0][0].startswith("POST /v1/chat/completions") and "sk-admin" not in server.text and KEY not in str(server.bodies)
+    assert [s in server.text for s in (KEY, "org-mine", "proj-mine", "hunter2")] == [name == "openai"] * 4
 
 
-def test_no_proxy_sees_what_stays_here(server, monkeypatch):
-    url, seen = server
-    for k in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"): monkeypatch.setenv(k, url)
-    assert asked({"OLLAMA_HOST": "127.0.0.1:1"}, llm_provider="ollama").failure == "connection" and seen == []
-    assert asked({"OPENAI_BASE_URL": "http://llm.example/v1"}, llm_provider="openai").value == "3"  # elsewhere a proxy may be the only way
-    assert seen[0][0] == "http://llm.example/v1/chat/completions"
+def test_no_proxy_sees_what_stays_here(faulty_llm, monkeypatch):
+    proxy = faulty_llm(brain=lambda body: "3")
+    for k in ("HTTP_PROXY", "http_proxy", "ALL_PROXY"): monkeypatch.setenv(k, f"http://127.0.0.1:{proxy.port}")
+    assert asked({"OLLAMA_HOST": "127.0.0.1:1"}, llm_provider="ollama").failure == "connection" and proxy.log == []
+    assert asked({"OPENAI_BASE_URL": "http://llm.example/v1"}, llm_provider="openai").value == "3"  # Elsewhere a proxy may be the only way
+    assert proxy.heads[0][0].startswith("POST http://llm.example/v1/chat/completions")

@@ -65,17 +65,6 @@ def test_a_shape_is_found_whatever_was_drawn():
     assert len(missed) <= 2, missed
 
 
-@pytest.mark.parametrize("kind", sorted({r.kind for r in OPEN if r.secret} - {"unlisted", "password"}))
-def test_no_kind_is_missed(kind):
-    assert [r.text for r in OPEN if r.kind == kind and leaks(r.secret, redact(r.text))] == []
-
-
-def test_the_kind_is_named():
-    sure = ("github-token", "jwt", "private-key", "npm-token", "vault-token", "url-password")
-    for r in OPEN:
-        if r.personal or r.kind in sure: assert {f.kind for f in findings(r.text)} & {r.kind, f"secret:{r.kind}"}, r.text
-
-
 # Inside of a prompt
 
 
@@ -90,23 +79,6 @@ def test_what_is_hidden_in_a_text_is_hidden_in_its_json(half, escape):
     hidden = [r for r in LABELLED if r.half == half and r.secret and r.kind != "private-key" and not leaks(r.secret, redact(r.text))]
     told = [r.text for r in hidden if leaks(r.secret, redact(escape(f"It said:\n{r.text}\n"))) or leaks(r.secret, redact(escape(f"Noted\tso:\n{r.text}")))]
     assert not told, told if half == "open" else len(told)
-
-
-def test_a_private_key_is_hidden_in_json_line_by_line():
-    for r in OPEN:
-        if r.kind == "private-key":
-            shown = redact(json.dumps(r.text))
-            assert [line for line in r.secret.replace("\\n", "\n").split("\n") if len(line) > 8 and "-----" not in line and line in shown] == []
-
-
-def test_json_stays_json():
-    for r in OPEN: json.loads(redact(json.dumps({"text": f"see\n{r.text}\tthere"})))
-
-
-def test_json_of_what_was_redacted_is_left_alone():
-    for r in OPEN:
-        once = json.dumps(redact(f"see\n{r.text}\nthere"), ensure_ascii=False)
-        assert redact(once) == once
 
 
 # Single cases that went wrong once
@@ -124,20 +96,13 @@ def test_what_opens_nothing_is_shown(text): assert redact(text) == text
 def test_shown(text, shown): assert redact(text) == shown
 
 
-HEX, LOW, ANY, TEN = "0123456789abcdef", "0123456789abcdefghijklmnopqrstuvwxyz", "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ", "0123456789"
+ANY = "0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ"
 
 
-@pytest.mark.parametrize("head,parts", [
-    ("AKCp", [(ANY, 69)]), ("ATBB", [(ANY, 32)]), ("access_token$production$", [(LOW, 16), "$", (HEX, 32)]), ("xkeysib-", [(HEX, 64), "-", (ANY, 16)]),
-    ("bkua_", [(HEX, 40)]), ("csk-", [(LOW, 48)]), ("CCIPAT_", [(ANY, 22), "_", (HEX, 40)]), ("CFPAT-", [(ANY, 43)]), ("e2b_", [(HEX, 40)]),
-    ("pat-na1-", [(HEX, 8), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 12)]), ("lsv2_pt_", [(HEX, 32), "_", (HEX, 10)]),
-    ("napi_", [(LOW, 64)]), ("oy2", [(LOW, 43)]), ("nvapi-", [(ANY, 64)]), ("pcsk_", [(ANY, 6), "_", (ANY, 62)]), ("re_", [(ANY, 8), "_", (ANY, 24)]),
-    ("xoxd-", ["gT", (ANY, 40), "%2B", (ANY, 20)]), ("sgp_", [(HEX, 40)]), ("AstraCS:", [(ANY, 24), ":", (HEX, 64)]),
-    ("access-sandbox-", [(HEX, 8), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 12)])], ids=lambda x: x if isinstance(x, str) else "")
-def test_a_head_that_vendors_give(head, parts):
-    rng = random.Random(head)
-    secret = head + "".join(p if isinstance(p, str) else "".join(rng.choices(p[0], k=p[1])) for p in parts)
-    assert re.fullmatch(r"The key \[secret:[a-z0-9-]+\] is in the vault\.", redact(f"The key {secret} is in the vault."))
+@pytest.mark.parametrize(("text", "shape"), ROWS["a key of any form"])
+def test_a_key_of_any_form(text, shape):
+    secret = filled(shape, random.Random(text))
+    assert not leaks(secret, redact(text.replace("{}", secret)))
 
 
 WEAK = "pickle-comet-" + "64"  # Put together here, so that no file of ours holds one
@@ -180,11 +145,6 @@ def test_what_hides_the_next_is_no_round_for_each(unit):
     assert "1234567" not in shown and "440532013000" not in shown
 
 
-def test_a_table_in_json_stays_json():
-    for text in ("user|password\nbob|" + "Hunter2!x", "insert into t (password) values ('\t" + "password@@x1')", "user;password\nbob;" + "Hunter2!x"):
-        assert json.loads(redact(json.dumps({"k": text})))
-
-
 @pytest.mark.parametrize("text", ["pw: {}", "The pw is {}", "pass phrase: {}", "the password, by the way, is {}", "passwords: kim={} ada={}",
     "passwords for staging: kim: {}, ada: {}", "Passwords:\n- kim: {}\n- ada: {}"])
 def test_a_name_with_a_digit(text): assert WORD[:6] not in redact(text.replace("{}", WORD[:6] + "2"))
@@ -195,11 +155,6 @@ def test_a_mark_is_no_name():
     assert "Frankfurt" in shown and "hunter" not in shown
 
 
-def test_hiding_has_an_end():
-    once = redact("postgres://tide:" + "s3cr3tPw" + "@db:5432/tide")
-    assert once == "postgres://tide:[secret:url-password]@db:5432/tide" and redact(once) == once
-
-
 WORD = "cobb" + "ler"  # No digit, no capital, nothing that tells it from prose
 
 
@@ -208,28 +163,6 @@ def test_a_plain_word_where_the_syntax_says_that_it_is_one(text):
     shown, variable = redact(text.replace("{}", WORD)), text.replace("{}", "$" + "TIDE")
     assert WORD not in shown, shown
     assert redact(variable) == variable
-
-
-UUID = [(HEX, 8), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 4), "-", (HEX, 12)]
-
-
-@pytest.mark.parametrize("text,parts", [
-    ("https://a.dev/x.zip?X-Amz-Date=1&X-Amz-Signature={}", [(HEX, 64)]), ("https://a.dev/x?Expires=1&Signature={}", [(ANY, 30), "%2F", (ANY, 12), "%3D"]),
-    ("ws://a.dev/s?auth={}", [(LOW, 40)]),
-    ("https://api.telegram.org/bot{}/getMe", [(TEN, 10), ":AA", (ANY, 33)]), ("https://hooks.zapier.com/hooks/catch/{}", [(TEN, 7), "/", (LOW, 7)]),
-    ("https://a.webhook.office.com/webhookb2/{}", [*UUID, "@", *UUID, "/IncomingWebhook/", (HEX, 32), "/", *UUID]),
-    ("https://a.dev/calendar/private-{}/basic.ics", [(HEX, 32)]),
-    ("x-functions-key: {}", [(ANY, 44), "AzFu", (ANY, 6), "=="]), ("CI sent {} and got nothing", [(ANY, 76), "AZDO", (ANY, 4)]), ("CI sent {} and got nothing",
-    [(ANY, 52)]),
-    ("JSESSIONID={}", [("0123456789ABCDEF", 32)]), ("TIDE_AUTH={}", [(ANY, 32)]), ("AES_KEY_RAW: {}", [(HEX, 64)]), ("the hmac key for signing mails: {}",
-    [(ANY, 40)]), ("app tide-web in realm home, secret {}", [(ANY, 32)]),
-    (".header('X-Api-Key', '{}')", [(ANY, 32)]), ("2FA recovery codes: {}", [(HEX, 3), "7-", (HEX, 3), "8"]), ("the door code is {}", [(TEN, 4), "#"]),
-    ("sdk key {}", ["sdk-", *UUID]),
-    ("PuTTY-User-Key-File-3: ssh-ed25519\nPrivate-Lines: 1\n{}\nPrivate-MAC: a", [(ANY, 47), "="])], ids=lambda x: x if isinstance(x, str) else "")
-def test_what_opens_something_without_a_password(text, parts):
-    rng = random.Random(text)
-    secret = "".join(p if isinstance(p, str) else "".join(rng.choices(p[0], k=p[1])) for p in parts)
-    assert not leaks(secret, redact(text.format(secret)))
 
 
 @pytest.mark.parametrize("text", ["passphrase: {}", "unlock it with {} (passphrase)", 'PASSPHRASE="{}"'])
@@ -267,11 +200,6 @@ def test_what_is_left_of_a_text_is_as_it_was():
     assert redact(text) == text.replace("ada" + "@kelp.io", "[email]")
 
 
-def test_the_same_object_where_nothing_is_found():
-    text = "We keep jobs in PostgreSQL. " * 50
-    assert redact(text) is text and redact("") == ""
-
-
 # Properties
 
 SCRAPS = r"""\n \u0041 [email] [secret: ] password= token: Bearer @ :// eyJ -----BEGIN " ' ` { } = . - _ / 1 + sk- ghp_""".split()
@@ -291,11 +219,6 @@ def test_places_are_in_order_and_apart(text):
     found = findings(text)
     assert all(0 <= f.start < f.end <= len(text) for f in found)
     assert all(a.end <= b.start for a, b in zip(found, found[1:], strict=False))
-
-
-@given(TEXTS)
-def test_a_text_without_findings_is_unchanged(text):
-    if not findings(text): assert redact(text) is text
 
 
 @given(TEXTS)

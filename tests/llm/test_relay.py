@@ -8,7 +8,7 @@ import pytest
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.llm.client import ask_all, get_client
-from git_notes_consolidation.llm.supersession_prompt import judge_request
+from git_notes_consolidation.llm.prompts import judge_request
 from helpers import ROOT
 
 OLD, NEW = mem("Logs are kept for 30 days", days_ago=9), mem("From today on logs are kept for 90 days")

@@ -1,10 +1,9 @@
 """A small model with real weights, which judges at chance: nothing that it says makes a memory worse. From a recording; `make long` asks the model itself."""
-import json
 import sys
 
 import pytest
-from git_notes_consolidation.consolidation import view as consolidation_view
-from git_notes_consolidation.recall.answer import untold
+from git_notes_consolidation.consolidation import scan as consolidation_scan
+from git_notes_consolidation.recall.evidence import unsupported
 from git_notes_consolidation.recall.search import MemoryResult
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.summaries.verification import verify
@@ -19,7 +18,7 @@ import model as tool  # noqa: E402  # the tool that serves it
 def check(w):
     "What holds whatever a model says."
     for said in (w.run, w.answer, w.fact, w.bench): assert said.code == 0, said
-    v = consolidation_view.view(open_repo(w.home))
+    v = consolidation_scan.view(open_repo(w.home))
     there = {m.id: m for m in v.scan.memories}
     for e in v.state.edges.values():
         if e.by == "llm": assert e.span and e.span in there[e.source_id].text
@@ -28,7 +27,7 @@ def check(w):
     assert heard["asked"] > 0 and heard["taken"] + sum(heard["refused"].values()) == heard["asked"]
     a = w.answer.json
     mine = [MemoryResult(m) for m in there.values()]
-    assert a["answer"] and (a["by"] == "offline" or not untold(a["answer"], mine, SAMPLE_NOW)), a
+    assert a["answer"] and (a["by"] == "offline" or not unsupported(a["answer"], mine, SAMPLE_NOW)), a
     fact = w.fact.json
     assert not fact["superseded_ids"] or fact["span"]
     offline, tried = w.bench.json["trials"]
@@ -42,11 +41,6 @@ def test_what_it_said_once_harms_nothing(tmp_path):
     refused = w.run.json["llm"]["pairs"]["refused"] | w.bench.json["trials"][1]["refused"]
     assert not [r for r in refused if "is not recorded" in r], "the prompts have changed since: make recording"
     assert "is not recorded" not in w.answer.json["reasoning"]
-
-
-def test_the_recording_holds_real_replies():
-    lines = [json.loads(line) for line in (FIXTURES / "smollm2.jsonl").read_text(encoding="utf-8").splitlines()]
-    assert {(r["provider"], r["model"]) for r in lines} == {("lmstudio", "smollm2")} and all(r["tokens_out"] > 0 for r in lines)
 
 
 @long

@@ -1,41 +1,39 @@
 """The catalogue of spans and metrics: it is held against the code, and everything in it is emitted by what people do."""
 import ast
+import pytest
 import re
 import subprocess
 import sys
-
-import pytest
 from calls import new_repo
 from dataclasses import replace
-from git_notes_consolidation.consolidation import pipeline as consolidation_pipeline
-from git_notes_consolidation.observability import logs
-from git_notes_consolidation.consolidation import service as consolidation_service
-from git_notes_consolidation.consolidation import stores as service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
-from git_notes_consolidation.consolidation import plan as consolidation_plan
-from git_notes_consolidation.store import sync
-from git_notes_consolidation.writing import write as writing
-from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.llm.client import Client, ask_all
-from git_notes_consolidation.llm.protocol import Request
-from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.recall.reason import ReasonedRecallService
-from git_notes_consolidation.recall.service import open_recall
-from git_notes_consolidation.session.inject import SessionStartSummaryInjector
-from git_notes_consolidation.observability.signals import METRICS, SPANS
 from helpers import SOURCES, git, replace_everywhere, story
 from llm_servers import FaultyServer, sensible
+from git_notes_consolidation.consolidation import (
+    pipeline as consolidation_pipeline, plan as consolidation_plan, service as consolidation_service, stores as service)
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.llm.client import Client, ask_all
+from git_notes_consolidation.llm.protocol import Request
+from git_notes_consolidation.observability import tracing as logs
+from git_notes_consolidation.observability.signals import METRICS, SPANS
+from git_notes_consolidation.recall.reason import ReasonedRecallService
+from git_notes_consolidation.recall.service import open_recall
+from git_notes_consolidation.session.context import SessionStartSummaryInjector
+from git_notes_consolidation.store import sync
+from git_notes_consolidation.writing import write as writing
+from git_notes_consolidation.consolidation import status as consolidation_status
 
-SPANNING, MEASURING = {"span", "detail", "traced"}, {"count", "count_up", "record", "measure", "gauge", "count_outcomes"}
+
+SPANNING, MEASURING = {"span", "detail"}, {"count", "count_up", "record", "measure", "gauge", "count_outcomes"}
 
 
 def uses(functions):
     "Every name given to one of these functions of observe, with `*` for what is only known when it runs."
     for path in SOURCES:
         text = path.read_text(encoding="utf-8")
-        if not re.search(r"^ *from \.[\w.]*\b(tracing|metrics) import", text, re.M): continue
+        if not re.search(r"^ *from \.[\w.]*\b(tracing|telemetry) import", text, re.M): continue
         tree = ast.parse(text)
-        tracing = [x for x in ast.walk(tree) if isinstance(x, ast.ImportFrom) and (x.module or "").split(".")[-1] in ("tracing", "metrics")]
+        tracing = [x for x in ast.walk(tree) if isinstance(x, ast.ImportFrom) and (x.module or "").split(".")[-1] in ("tracing", "telemetry")]
         mine = {a.asname or a.name for x in tracing for a in x.names} & functions
         for x in ast.walk(tree):
             if not (isinstance(x, ast.Call) and isinstance(x.func, ast.Name) and x.func.id in mine): continue
@@ -88,7 +86,7 @@ def everything(tmp_path_factory):
         s = replace(service.open_service(home, settings), clock=lambda: SAMPLE_NOW)
         r = consolidation_service.run(s, SAMPLE_NOW)
         assert r.success and r.summaries_created and r.llm["calls"]
-        consolidation_undo.undo(s, consolidation_undo.undo(s, r.run_id, SAMPLE_NOW)[0], SAMPLE_NOW)
+        consolidation_status.undo(s, consolidation_status.undo(s, r.run_id, SAMPLE_NOW)[0], SAMPLE_NOW)
         recall = open_recall(home, settings, clock=lambda: SAMPLE_NOW)
         assert recall.search("FastAPI handlers")
         with Client(settings.config, (), replay=lambda q: "{}") as said:
@@ -159,8 +157,7 @@ def test_phases_come_one_after_the_other(everything):
 
 def test_without_a_listener_nothing_is_imported_and_nothing_happens():
     code = """import sys
-from git_notes_consolidation.observability.tracing import span, traced; from git_notes_consolidation.observability.metrics import count, record
-@traced("f")
+from git_notes_consolidation.observability.tracing import span; from git_notes_consolidation.observability.telemetry import count, record
 def f(x):
     with span("s", a=1) as s: s.set(b=2)
     count("consolidation.runs"); record("llm.latency", 1.0, label="x")

@@ -5,9 +5,9 @@ from datetime import timedelta
 
 import pytest
 from git_notes_consolidation.store import audit
-from git_notes_consolidation.consolidation import undo as service
+from git_notes_consolidation.consolidation import status as service
 from git_notes_consolidation.consolidation import stores as consolidation_stores
-from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation import scan as consolidation_scan
 from git_notes_consolidation.store import git as store_git
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
@@ -92,7 +92,7 @@ def test_a_judge_gone_mad_hides_no_more_than_one_write_may(tmp_path, monkeypatch
     assert len(hidden) <= 40 and len(texts(home)) == len(sample_memories()) + 5
     for run in [i for i, r in sorted(state_of(home).runs.items(), key=lambda x: -x[1]["seq"])]:
         service.undo(consolidation_stores.open_service(home), run, SAMPLE_NOW, confirmed=True)
-    known = consolidation_view.scored(consolidation_view.view(open_repo(home)), load_settings(env={}), SAMPLE_NOW + timedelta(days=2))
+    known = consolidation_scan.scored(consolidation_scan.view(open_repo(home)), load_settings(env={}), SAMPLE_NOW + timedelta(days=2))
     assert not state_of(home).edges and not any(d.superseded_by for d in known.values())
 
 

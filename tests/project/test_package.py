@@ -10,7 +10,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW
 from helpers import NOTES, SOURCES, module_of, refs, story
 
 HEAVY = "numpy yaml typer rich scipy sklearn pandas plotly umap openai pydantic opentelemetry onnxruntime sqlite3 asyncio".split()
-EXTRAS = ("scipy", "sklearn", "openai", "onnxruntime", "tokenizers", "pandas", "plotly", "umap", "dask", "distributed", "mcp")
+EXTRAS = ("scipy", "sklearn", "openai", "onnxruntime", "tokenizers", "pandas", "plotly", "umap", "mcp")
 BLOCK = f"""
 import sys
 from importlib.machinery import PathFinder
@@ -21,15 +21,6 @@ class Without(PathFinder):
         return None if name.split(".")[0] in {EXTRAS} else PathFinder.find_spec(name, path, target)
 sys.meta_path[sys.meta_path.index(PathFinder)] = Without
 """
-REFUSE = f"""
-import sys
-class Refuse:
-    "In front of all finders, with an error of its own."
-    def find_spec(self, name, path=None, target=None):
-        if name.split(".")[0] in {EXTRAS}: raise ModuleNotFoundError(f"No module named {{name!r}}", name=name)
-sys.meta_path.insert(0, Refuse())
-"""
-NONE = f"import sys\nsys.modules.update(dict.fromkeys({EXTRAS}))\n"
 
 
 def python(code, *args, check=True):
@@ -82,10 +73,8 @@ def test_everything_imports_without_the_extras():
            "import git_notes_consolidation as g\nfor n in g.__all__: getattr(g, n)")
 
 
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("absent", [BLOCK, REFUSE, NONE], ids=["missing", "refused", "none"])
-def test_what_is_missing_names_the_command(absent):
-    said = python(absent + "from git_notes_consolidation.core.extras import need\ntry: need('sklearn.metrics', 'tune')\n"
+def test_what_is_missing_names_the_command():
+    said = python(BLOCK + "from git_notes_consolidation.core.runtime import need\ntry: need('sklearn.metrics', 'tune')\n"
                   "except NotImplementedError as e: print(e)").stdout
     assert said == "sklearn.metrics is not installed. Run: pip install 'git-notes-consolidation[tune]'\n"
 

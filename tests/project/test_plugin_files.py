@@ -7,7 +7,6 @@ import shutil
 import subprocess
 import sys
 import time
-from configparser import ConfigParser
 from hashlib import sha256
 from pathlib import Path
 
@@ -47,7 +46,6 @@ def accepted(args):
 # Manifests
 
 
-MANIFEST = json.loads((PLUGIN / ".claude-plugin" / "plugin.json").read_text())
 TOOLS = ROOT / "plugin-tools"
 VERSIONS = {PLUGIN: "0.0.6 d747", TOOLS: "0.0.5 bcfe"}  # Of each plugin, and the beginning of its files' SHA-256
 
@@ -61,6 +59,15 @@ def test_a_change_of_a_plugin_has_a_version_of_its_own(plugin):
     assert VERSIONS[plugin] == f"{version} {sha256(told).hexdigest()[:4]}", "raise the version in plugin.json, and say both here"
 
 
+def test_marketplace_and_hooks_name_what_is_there():
+    market = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text())
+    assert [(p["name"], (ROOT / p["source"]).resolve()) for p in market["plugins"]] == [("memory", PLUGIN), ("memory-tools", TOOLS)]
+    hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
+    called = {event: [(h["timeout"] <= 10, *shlex.split(h["command"])[1:]) for g in groups for h in g["hooks"]] for event, groups in hooks.items()}
+    said = {"SessionStart": "session-start", "Stop": "stop", "SessionEnd": "stop"}
+    assert called == {event: [(True, "${CLAUDE_PLUGIN_ROOT}/hooks/gnc-hook.sh", what)] for event, what in said.items()}
+
+
 def test_the_tools_are_a_server_that_is_there_and_a_skill_that_names_them():
     server = json.loads((TOOLS / ".mcp.json").read_text())["mcpServers"]["memory"]
     assert server["command"] == "${CLAUDE_PLUGIN_ROOT}/bin/gnc" and accepted(server["args"])
@@ -68,24 +75,6 @@ def test_the_tools_are_a_server_that_is_there_and_a_skill_that_names_them():
     front, body = parts(TOOLS / "skills" / "project-memory" / "SKILL.md")
     named = set(re.findall(r"`(memory_\w+)`", body))
     assert front.keys() == {"name", "description"} and named <= {o.do.__name__ for o in OFFERS} and len(named) >= 4
-
-
-def test_the_manifest_names_the_prefix_of_the_commands():
-    assert MANIFEST["name"] == "memory" and re.fullmatch(r"\d+\.\d+\.\d+", MANIFEST["version"])
-    market = json.loads((ROOT / ".claude-plugin" / "marketplace.json").read_text())
-    assert [(p["name"], (ROOT / p["source"]).resolve()) for p in market["plugins"]] == [("memory", PLUGIN), ("memory-tools", TOOLS)]
-    assert market["name"] and market["owner"]["name"]
-
-
-def test_hooks_call_the_launcher_with_what_it_knows():
-    hooks = json.loads((PLUGIN / "hooks" / "hooks.json").read_text())["hooks"]
-    said = {event: [h["command"] for group in groups for h in group["hooks"]] for event, groups in hooks.items()}
-    told = {event: [shlex.split(c)[2] for c in cs] for event, cs in said.items()}
-    assert told == {"SessionStart": ["session-start"], "Stop": ["stop"], "SessionEnd": ["stop"]}
-    for group in hooks.values():
-        for h in group[0]["hooks"]:
-            assert h["type"] == "command" and 0 < h["timeout"] <= 10
-            assert Path(shlex.split(h["command"])[1].replace("${CLAUDE_PLUGIN_ROOT}", str(PLUGIN))) == LAUNCHER
 
 
 # Commands
@@ -96,15 +85,12 @@ def test_hooks_call_the_launcher_with_what_it_knows():
 def test_front_matter_allows_no_more_than_is_named(path):
     front, body = parts(path)
     assert front.keys() <= {"description", "argument-hint", "allowed-tools", "disable-model-invocation"} and front["description"]
+    assert bool(front.get("disable-model-invocation")) == (path.stem == "consolidate")  # Only a person starts a run
     for tool in front["allowed-tools"]:
         assert (m := re.fullmatch(r"(Bash|Edit|Read)\((.+)\)", tool)), tool
         if m[1] == "Bash": assert m[2].startswith(f"gnc {path.stem}") and "*" not in m[2] and accepted(shlex.split(m[2])[1:])
         else: assert re.fullmatch(r"\.memory/\w+\.txt", m[2]) and m[2] in body
     assert not re.search("--(?:yes|plan|apply|repo|config|llm)", " ".join(front["allowed-tools"]))
-
-
-def test_only_a_person_starts_a_run():
-    assert [p.stem for p in COMMANDS if parts(p)[0].get("disable-model-invocation")] == ["consolidate"]
 
 
 @commands
@@ -146,10 +132,6 @@ def test_what_was_typed_with_a_question_may_choose_no_repository_no_file_and_no_
     assert (said["mode"], said["namespace"], said["as_of"][:10]) == ("deep", "decisions", "2026-01-31") and said["results"] == []
     (repo / "q.txt").write_text("Redis --reason")
     assert gnc("recall", "--query-file", repo / "q.txt", "--json", repo=repo).json["by"] == "offline"
-    for text, why in (("Redis --namespace nosuch", "--namespace nosuch: choose from"), ("--reason", "holds no question"), ("Redis --mode all", "choose from")):
-        (repo / "q.txt").write_text(text)
-        said = gnc("recall", "--query-file", repo / "q.txt", repo=repo)
-        assert said.code == 2 and why in said.err
 
 
 @pytest.mark.parametrize("name", ["outside", "link out", "folder out", "link within", "pipe", "git"])
@@ -178,13 +160,6 @@ def test_an_option_with_a_value_is_given_once(repo):
     assert gnc("recall", "-v", "-v", "Redis", repo=repo).code == 0
 
 
-def test_a_question_in_a_file_is_not_shown_again(repo):
-    (repo / "q").write_text("Redis hunter2")
-    for more in ([], ["--json"], ["--csv"], ["--reason"], ["--mode", "reflexive", "--namespace", "blockers"]):
-        said = gnc("recall", "--query-file", repo / "q", *more, repo=repo)
-        assert said.code == 0 and "hunter2" not in said.out + said.err, more
-
-
 # The launcher
 
 
@@ -204,12 +179,17 @@ def fake(place, text):
 BASIC = "/usr/bin:/bin"
 
 
-def test_without_gnc_a_session_is_told_once_how_to_get_it(tmp_path):
-    done = launch("session-start", path=BASIC, home=tmp_path)
-    assert (done.returncode, done.stderr) == (0, "") and json.loads(done.stdout)["continue"] is True
-    assert "pipx install 'git-notes-consolidation[otel]'" in json.loads(done.stdout)["systemMessage"]
-    done = launch("stop", path=BASIC, home=tmp_path)
-    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+@pytest.mark.parametrize(("text", "told"), [
+    (None, "pipx install 'git-notes-consolidation[otel]'"), ("exit 7", "broken (exit code 7)"), ("kill -9 $$", "did not answer"),
+    ("echo oops >&2; exit 1", "broken (exit code 1)"), ("echo 'Traceback: oops {'", "broken (exit code 0)"), ("exec no-such-python", "gnc is not installed"),
+    ("sleep 30", "did not answer within two seconds")])
+def test_a_gnc_that_is_missing_broken_or_slow_is_named_and_nothing_of_it_becomes_context(tmp_path, text, told):
+    path, begin = BASIC if text is None else f"{fake(tmp_path / 'bin', text)}:{BASIC}", time.monotonic()
+    done = launch("session-start", path=path, home=tmp_path)
+    said = json.loads(done.stdout)
+    assert (done.returncode, done.stderr, said["continue"]) == (0, "", True) and told in said["systemMessage"] and "oops" not in done.stdout
+    done = launch("stop", path=path, home=tmp_path)
+    assert (done.returncode, done.stdout) == (0, "") and time.monotonic() - begin < 4
 
 
 def test_with_gnc_the_event_and_the_json_get_through(tmp_path):
@@ -218,25 +198,6 @@ def test_with_gnc_the_event_and_the_json_get_through(tmp_path):
     assert json.loads(done.stdout) == {"said": "2 hook session-start", "line": {"cwd": "a b"}}
     fake(tmp_path / "home" / ".local" / "bin", "echo '{\"from\": \"home\"}'")
     assert launch("session-start", path=BASIC, home=tmp_path / "home").stdout == '{"from": "home"}\n'
-
-
-@pytest.mark.parametrize(("text", "told"), [
-    ("exit 7", "broken (exit code 7)"), ("kill -9 $$", "did not answer"),
-    ("echo oops >&2; exit 1", "broken (exit code 1)"), ("echo oops", "broken (exit code 0)"),
-    ("echo 'Traceback: {'; exit 1", "broken (exit code 1)"), ("exec no-such-python", "gnc is not installed")])
-def test_what_a_broken_gnc_says_never_becomes_context(tmp_path, text, told):
-    place = fake(tmp_path / "bin", text)
-    done = launch("session-start", path=f"{place}:{BASIC}", home=tmp_path)
-    assert done.returncode == 0 and told in json.loads(done.stdout)["systemMessage"] and "oops" not in done.stdout
-    done = launch("stop", path=f"{place}:{BASIC}", home=tmp_path)
-    assert (done.returncode, done.stdout) == (0, "")
-
-
-def test_a_gnc_that_hangs_costs_two_seconds(tmp_path):
-    place = fake(tmp_path / "bin", "sleep 30")
-    begin = time.monotonic()
-    done = launch("session-start", path=f"{place}:{BASIC}", home=tmp_path)
-    assert "did not answer within two seconds" in json.loads(done.stdout)["systemMessage"] and time.monotonic() - begin < 3
 
 
 def test_a_stop_is_not_waited_for_and_ends_all_the_same(tmp_path):
@@ -268,50 +229,3 @@ def test_the_launcher_is_clean():
 
 
 # What the documentation tells to copy
-
-
-@pytest.fixture(scope="module")
-def snippets():
-    "The code blocks of the page, by language."
-    cells = json.loads((ROOT / "nbs" / "guide" / "01_using-the-plugin.ipynb").read_text(encoding="utf-8"))["cells"]
-    text = "\n".join("".join(c["source"]) for c in cells if c["cell_type"] == "markdown")
-    found = {}
-    for m in re.finditer(r"^```(\w+)\n(.*?)^```$", text, re.M | re.S): found.setdefault(m[1], []).append(m[2])
-    return found
-
-
-NIGHTLY = ["gnc sync", "gnc consolidate", "gnc sync"]
-
-
-def calls_of_gnc(text): return re.findall(r"\bgnc [^&\n]*[^&\s]", text)
-
-
-def test_the_workflow_is_a_workflow(snippets):
-    (text,) = snippets["yaml"]
-    flow = yaml.safe_load(text)
-    (job,) = flow["jobs"].values()
-    assert flow[True]["schedule"] and flow["permissions"] == {"contents": "write"} and job["runs-on"]  # YAML reads `on` as true
-    uses = [s["uses"] for s in job["steps"] if "uses" in s]
-    ours = re.findall(r"uses: (\S+)", (ROOT / ".github" / "workflows" / "test.yml").read_text())
-    assert set(uses) == set(ours) and calls_of_gnc(job["steps"][-1]["run"]) == NIGHTLY
-
-
-def test_the_crontab_is_one_line_of_cron(snippets):
-    (line,) = snippets["crontab"][0].splitlines()
-    *when, command = line.split(" ", 5)
-    assert all(re.fullmatch(r"\*|\d{1,2}", w) for w in when) and "%" not in command and calls_of_gnc(command) == NIGHTLY
-    assert subprocess.run([shutil.which("sh"), "-n", "-c", command]).returncode == 0
-
-
-def test_the_units_are_units(snippets, tmp_path):
-    service, timer = snippets["ini"]
-    for text, sections in ((service, {"Unit", "Service"}), (timer, {"Unit", "Timer", "Install"})):
-        parsed = ConfigParser(strict=False, interpolation=None)
-        parsed.read_string(text)
-        assert set(parsed.sections()) == sections
-    assert calls_of_gnc(service) == NIGHTLY
-    if not (tool := shutil.which("systemd-analyze")): pytest.skip("parsed; no systemd-analyze here to verify them")
-    fake(tmp_path / "h" / ".local" / "bin", "exit 0")
-    for kind, text in (("service", service), ("timer", timer)): (tmp_path / f"memory.{kind}").write_text(text.replace("%h", str(tmp_path / "h")))
-    done = subprocess.run([tool, "verify", "--man=no", str(tmp_path / "memory.timer"), str(tmp_path / "memory.service")], capture_output=True, encoding="utf-8")
-    assert done.returncode == 0 and "memory." not in done.stderr, done.stderr

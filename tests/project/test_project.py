@@ -1,7 +1,5 @@
 """The project's own files: what stands at the top, what CI runs, and what must not be in any of them."""
-import os
 import re
-import subprocess
 from configparser import ConfigParser
 from importlib import metadata
 
@@ -42,13 +40,6 @@ def test_ci_runs_everything():
 WORKFLOWS = {p.stem: yaml.safe_load(p.read_text(encoding="utf-8")) for p in (ROOT / ".github" / "workflows").glob("*.yml")}
 
 
-def test_ci_runs_on_all_systems_and_looks_for_known_vulnerabilities():
-    jobs = WORKFLOWS["test"]["jobs"]
-    assert {"ubuntu-latest", *jobs["elsewhere"]["strategy"]["matrix"]["os"]} == {"ubuntu-latest", "macos-latest", "windows-latest"}
-    assert "pip-audit" in (ROOT / "Makefile").read_text() and [s["run"] for s in jobs["audit"]["steps"] if "run" in s] == ["make audit PYTHON=python"]
-    assert all(j["timeout-minutes"] <= 60 for w in ("test", "release") for j in WORKFLOWS[w]["jobs"].values())
-
-
 def test_a_workflow_may_do_no_more_than_it_must():
     assert WORKFLOWS["test"]["permissions"] == {"contents": "read"} and WORKFLOWS["release"]["permissions"] == {}
     jobs = WORKFLOWS["release"]["jobs"]
@@ -64,15 +55,6 @@ def test_a_release_publishes_what_was_built_once_and_tested():
     assert [u for n in used for u in used[n] if not re.fullmatch(r"[\w-]+/[\w-]+@[0-9a-f]{40}", u)] == []  # a tag can be moved
     assert [n for n, j in jobs.items() if any("wheel.py" in s.get("run", "") for s in j["steps"])] == ["build"]
     assert jobs["test"]["strategy"]["matrix"]["python"] == WORKFLOWS["test"]["jobs"]["test"]["strategy"]["matrix"]["python"]
-
-
-@pytest.mark.skipif(os.name == "nt", reason="a script for sh")
-def test_a_tag_that_is_not_the_version_is_refused():
-    check, = (s["run"] for s in WORKFLOWS["release"]["jobs"]["build"]["steps"] if s.get("name") == "The tag is the version")
-    def tagged(tag): return subprocess.run(["sh", "-e", "-c", check], cwd=ROOT, env=os.environ | {"GITHUB_REF_NAME": tag}, capture_output=True, text=True)
-    assert tagged("v" + SETTINGS["DEFAULT"]["version"]).returncode == 0
-    wrong = tagged("v9.9.9")
-    assert wrong.returncode == 1 and "the tag is v9.9.9" in wrong.stdout
 
 
 def test_the_base_install_stays_small():

@@ -73,13 +73,6 @@ def client(tmp_path_factory):
 def hello(client): return client("-p", "hello")
 
 
-def fake(place, text):
-    place.mkdir(exist_ok=True)
-    (place / "gnc").write_text(f"#!/bin/sh\n{text}\n")
-    (place / "gnc").chmod(0o755)
-    return place
-
-
 @pytest.mark.parametrize("what", [PLUGIN, ROOT / "plugin-tools", ROOT], ids=lambda p: p.name)
 def test_plugins_and_marketplace_pass_strict_validation(client, what):
     done = client("plugin", "validate", "--strict", str(what)).done
@@ -131,15 +124,6 @@ def test_recall_writes_the_question_asks_and_is_answered(client, hello):
     (below / ".memory").mkdir(exist_ok=True)
     (below / ".memory" / "question.txt").write_text("x")
     assert ".memory" not in git(client.repo, "status", "--porcelain", "--untracked-files=all")
-
-
-@pytest.mark.parametrize(("text", "told"), [(None, "gnc is not installed"), ("exit 3", "gnc is broken"), ("echo Traceback: boom", "gnc is broken"),
-                                            ("sleep 20", "did not answer within two seconds")])
-def test_what_is_wrong_with_gnc_is_shown_and_the_session_goes_on(client, hello, tmp_path, text, told):
-    s = client("-p", "hello", path="" if text is None else fake(tmp_path / "bin", text))
-    assert s.done.returncode == 0 and told in s.answer("startup")["systemMessage"]
-    assert OPEN not in json.dumps(s.bodies[0]) and "boom" not in json.dumps(s.bodies[0])
-    assert s.seconds < hello.seconds + 15  # The fourth would take twenty
 
 
 def test_a_resumed_session_hears_of_an_undo(client, tmp_path):

@@ -5,7 +5,6 @@ import re
 import shlex
 import shutil
 import subprocess
-import sys
 from collections import Counter
 from datetime import datetime, timedelta
 from pathlib import Path
@@ -13,7 +12,6 @@ from pathlib import Path
 import pytest
 from calls import COMMAND, gnc, holds, state_of
 from git_notes_consolidation.core.memory import UTC
-from git_notes_consolidation.store.state import fold
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.events import read_events
 from git_notes_consolidation.store.reader import read_memories
@@ -178,22 +176,6 @@ def test_nothing_of_either_side_is_lost(plugin, environment, tmp_path):
     assert has_nothing_to_do(repo) and gnc("audit", repo=repo).code == 0
 
 
-def test_its_own_vectors_do_without_an_extension(plugin):
-    repo = plugin.repo
-    plugin(("capture", {"memories": captures(story())}), ("reindex", {}))
-    before = theirs(repo)
-    (repo / "gnc.toml").write_text('embedder = "plugin"\n')
-    done = gnc("consolidate", "--json", repo=repo, now=LATER)
-    assert done.code == 0 and done.json["memories_processed"] == 36 and done.json["supersessions_detected"] >= 3 and done.json["duplicates_found"] == 3
-    found = gnc("recall", "Which framework is the API built on", "--json", "--no-count", "--mode", "exhaustive", "--sources", repo=repo, now=LATER).json
-    assert "FastAPI" in " ".join(r["summary"] for r in found["results"])
-    assert theirs(repo) == before and has_nothing_to_do(repo)
-    loaded = (
-        "import sys, sqlite3; sys.argv[1:] = sys.argv[1:]; from git_notes_consolidation.apps.cli import program as cli; cli.main(); print('sqlite_vec' in "
-        "sys.modules)")
-    assert subprocess.run([sys.executable, "-c", loaded, "--repo", str(repo), "status"], capture_output=True, encoding="utf-8").stdout.endswith("False\n")
-
-
 def test_the_plugin_configures_and_syncs_as_ever(plugin, environment, tmp_path):
     repo, remote = plugin.repo, tmp_path / "remote.git"
     git(tmp_path, "init", "--quiet", "--bare", str(remote))
@@ -220,14 +202,6 @@ def test_both_live_in_one_process(plugin):
     commit(plugin.repo, "work")
     *_, both = plugin(("capture", {"memories": captures(story()[:1])}), ("reindex", {}), ("beside", {"root": str(ROOT)}))
     assert both[:2] == ["hot", f"patterns:{git(plugin.repo, 'rev-parse', 'HEAD')[:7]}:0"]
-
-
-def test_the_session_block_reaches_the_hook(plugin):
-    if not (ROOT / "git_notes_consolidation" / "session.py").exists(): pytest.skip("gnc hook is not built yet")
-    plugin(("capture", {"memories": captures(story())}), ("reindex", {}))
-    assert gnc("consolidate", repo=plugin.repo, now=LATER).code == 0
-    assert fold(read_events(open_repo(plugin.repo))).summaries
-    assert "<memory_consolidated_summaries" in launch(plugin.repo, "session-start")["hookSpecificOutput"]["additionalContext"]
 
 
 def test_the_plugin_reads_what_was_remembered(plugin):

@@ -14,116 +14,36 @@ import time
 from html.parser import HTMLParser
 from urllib.parse import unquote, urlsplit
 
+import pages
 import pytest
-import yaml
-from helpers import ROOT, module_of
+import git_notes_consolidation as gnc
+from git_notes_consolidation.apps.cli.program import program
+from helpers import ROOT
+from test_notebooks import PATHS
 
-import pages  # noqa: E402
-from test_notebooks import PATHS, exports  # noqa: E402
-
-spec = importlib.util.spec_from_file_location("docs_site", ROOT / "tools" / "site.py")
-site = importlib.util.module_from_spec(spec)
-spec.loader.exec_module(site)
 NAMES = [*pages.files(pages.sections())]
 FLAGS = "--no-sandbox --disable-gpu --disable-quic --no-first-run --disable-background-networking --disable-component-update --disable-sync".split()
 
 
-# What stands where
-
-def test_every_notebook_has_its_place_in_the_sidebar():
-    there = {p.relative_to(pages.NBS).as_posix() for p in pages.NBS.rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts}
-    listed = [n for n in NAMES if n.endswith(".ipynb")]
-    said = "nbs/sidebar.yml is the order of the pages: it names each notebook once, but for the README, and none that is not there"
-    assert sorted({*listed, "index.ipynb"}) == sorted(there), said
-    assert len(listed) == len(set(listed))
+def test_every_notebook_and_every_page_made_from_data_has_its_place_in_the_sidebar():
+    there = {p.relative_to(pages.NBS).as_posix() for p in PATHS} | {*pages.made()}
+    assert sorted([*NAMES, "index.ipynb"]) == sorted(there), "nbs/sidebar.yml names each once, but for the README, and none that is not there"
 
 
-def test_every_other_page_is_made():
-    assert {n for n in NAMES if not n.endswith(".ipynb")} == set(pages.made("sphinx", "_static"))
-
-
-# Pages made from data
-
-
-def typer_names(app, prefix="gnc"):
-    "Every command as typer registered it."
-    for c in app.registered_commands: yield f"{prefix} {c.name or c.callback.__name__.replace('_', '-')}"
-    for g in app.registered_groups:
-        name = f"{prefix} {g.name or g.typer_instance.info.name}"
-        yield name
-        yield from typer_names(g.typer_instance, name)
-
-
-def test_the_cli_reference_has_every_command_and_option():
-    from git_notes_consolidation.apps.cli.program import app
-    parts = dict(re.findall(r"^### (gnc .*)\n\n([\s\S]*?)(?=^##|\Z)", pages.cli_page(), re.M))
-    assert sorted(parts) == sorted(typer_names(app)) and len(parts) > 25
-    for name, command in list(pages.commands())[1:]:
-        assert command.help and pages._flags(command.help).split("\n")[0] in parts[name], name
-        shown = [p for p in command.params if p.param_type_name == "option" and not p.hidden]
-        missing = [o for p in shown for o in (*p.opts, *p.secondary_opts) if f"`{o}" not in parts[name]]
-        assert missing == [], name
-        if command.epilog: assert command.epilog.split("`")[1] in parts[name], f"{name}: its example"
-    assert "| `--limit N` | `20` |" in parts["gnc status"] and "| `ID` | required |" in parts["gnc forget"]
-
-
-def test_the_citation_is_of_this_version():
-    cff = yaml.safe_load((ROOT / "CITATION.cff").read_text())
-    assert (cff["version"], cff["repository-code"], cff["title"]) == (pages.INI["version"], pages.INI["git_url"], pages.INI["title"])
-    assert f"version = {{{cff['version']}}}" in pages.citing_page()
-
-
-def test_links_lead_to_the_published_page_or_to_the_repository():
-    text = "[a](04_retention.ipynb#recency) [`b`](../tests/helpers.py) [c](https://x.org) `[d](e.ipynb)` [f](#g)"
-    want = f"[a]({pages.HOME}retention.html#recency) [`b`]({pages.FILES}tests/helpers.py) [c](https://x.org) `[d](e.ipynb)` [f](#g)"
-    assert pages.relink(text) == want
-    assert pages.relink("[a](../index.ipynb) [b](tuning.ipynb)", "research") == f"[a]({pages.HOME}index.html) [b]({pages.HOME}research/tuning.html)"
+def test_the_cli_reference_has_every_command_and_every_option():
+    page = pages.cli_page()
+    def look(command, name):
+        assert f"`{name}`" in page or f"`{name} " in page, name
+        for p in command.params:
+            if p.param_type_name == "option" and not p.hidden: assert any(f"{mark}{o}" in page for o in p.opts for mark in ("`", ", ")), (name, p.opts)
+        for sub, c in getattr(command, "commands", {}).items():
+            if not c.hidden: look(c, f"{name} {sub}")
+    look(program(), "gnc")
 
 
 def test_a_figure_cannot_end_its_own_script():
-    html = pages.figure({"data": [{"name": "</script><b>"}], "layout": {}}, "", "_static", first=True)
+    html = pages.figure({"data": [{"name": "</script><b>"}], "layout": {}}, "", first=True)
     assert "</script><b>" not in html and html.count('src="_static/plotly.min.js"') == 1
-
-
-# By Quarto, as far as it can be seen without one
-
-@pytest.fixture
-def stub_quarto(tmp_path, monkeypatch):
-    "A program called quarto that lists what it was given."
-    (tmp_path / "bin").mkdir()
-    stub = tmp_path / "bin" / "quarto"
-    stub.write_text('#!/bin/sh\nmkdir _docs && find . -type f | sort > _docs/index.html && echo "$@" > _docs/arguments\n')
-    stub.chmod(0o755)
-    monkeypatch.setenv("PATH", f"{stub.parent}{os.pathsep}{os.environ['PATH']}")
-
-
-class Inline:
-    "A pool of no processes."
-    def __init__(self, *args, **kw): pass
-    def __enter__(self): return self
-    def __exit__(self, *_): pass
-    def map(self, f, xs): return map(f, xs)
-
-
-@pytest.mark.slow
-def test_quarto_gets_pages_that_draw(tmp_path, stub_quarto, monkeypatch):
-    every = {n: t for n, t in pages.made("quarto", "static").items() if n in ("index.md", "cli-reference.md", "research/index.md")}
-    monkeypatch.setattr(pages, "made", lambda *_: every)
-    monkeypatch.setattr(pages, "sections", lambda: ["index.md", "guide/08_map.ipynb", "02_plots/04_tiers.ipynb", "research/01_tuning.ipynb"])
-    monkeypatch.setattr(site, "ProcessPoolExecutor", Inline)
-    monkeypatch.chdir(ROOT)
-    assert site.quarto(tmp_path / "out", tmp_path / "proc") == 0
-    listed = (tmp_path / "out" / "index.html").read_text().split()
-    assert {"./_quarto.yml", "./nbdev.yml", "./sidebar.yml", "./static/plotly.min.js", "./index.md", "./llms.txt", "./cli-reference.md",
-            "./research/index.md"} <= set(listed)
-    assert (tmp_path / "out" / "arguments").read_text() == "render --no-cache\n"
-    read = lambda n: json.loads((tmp_path / "proc" / n).read_text())
-    for name in ("02_plots/04_tiers.ipynb", "research/01_tuning.ipynb"):
-        nb = read(name)
-        data = [o["data"] for c in nb["cells"] for o in c.get("outputs", []) if "data" in o]
-        assert not any({pages.PLOTLY, "text/html"} & d.keys() for d in data), "Quarto draws no stored figure, and fetches scripts where there is HTML"
-        assert any("{=html}" in "".join(d.get("text/markdown", "")) for d in data) and "widgets" not in nb["metadata"]
-    assert any("Each chapter opens" in "".join(c["source"]) for c in read("guide/08_map.ipynb")["cells"]), "what stands below the title in the same cell"
 
 
 # The site that is built here
@@ -141,7 +61,7 @@ def built(tmp_path_factory):
         until = time.monotonic() + 900
         while not done.exists() and time.monotonic() < until: time.sleep(0.5)
     else:
-        words = [ROOT / "tools" / "site.py", "--sphinx", "--out", out, "--work", base / "site-work"]
+        words = [ROOT / "tools" / "site.py", "--out", out, "--work", base / "site-work"]
         made = subprocess.run([sys.executable, *words], capture_output=True, text=True)
         done.write_text(made.stdout + made.stderr if made.returncode else "")
     assert done.read_text() == "", "a warning of Sphinx is a failure here"
@@ -209,15 +129,10 @@ def test_nothing_is_loaded_from_elsewhere(built, read):
 
 @pytest.mark.slow
 def test_every_public_name_has_an_anchor(read):
-    "What a notebook exports in a cell that nbdev documents."
-    import ast
-    missing = []
-    for notebook in (p for p in PATHS if exports(p)):
-        path = ROOT / "git_notes_consolidation" / f"{exports(notebook).replace('.', '/')}.py"
-        page = read[f"{pages.docname(notebook.relative_to(pages.NBS).as_posix())}.html"]
-        names = [n.name for n in ast.parse(path.read_text()).body if isinstance(n, ast.FunctionDef | ast.AsyncFunctionDef | ast.ClassDef) and n.name[0] != "_"]
-        missing += [n for name in names if (n := f"{module_of(path)}.{name}") not in page.ids]
-    assert missing == []
+    there = {i for page in read.values() for i in page.ids}
+    things = ((n, getattr(gnc, n)) for n in gnc.__all__)
+    names = {f"{x.__module__}.{n}" for n, x in things if getattr(x, "__name__", "") == n and tuple not in getattr(x, "__bases__", ())}  # Functions and classes
+    assert len(names) > 50 and names - there == set()
 
 
 # In a browser

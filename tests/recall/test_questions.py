@@ -7,7 +7,7 @@ from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.recall.service import open_recall
-from git_notes_consolidation.evaluation.retrieval import evaluate_recall, load_questions, search_outcome
+from git_notes_consolidation.evaluation.answers import evaluate_recall, load_questions, search_outcome
 from helpers import FIXTURES, long
 
 pytestmark = pytest.mark.slow

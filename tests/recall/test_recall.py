@@ -1,35 +1,23 @@
 """Recall against plain reference implementations, on real git and SQLite, in several processes and clones."""
-import json
-import math
+import numpy as np
 import os
+import pytest
 import shutil
 import sqlite3
+from calls import RECALL as SETTINGS, ask, ids, new_repo, run, shown, state_of
 from contextlib import closing
 from dataclasses import replace
 from datetime import UTC, datetime, timedelta
-
-import numpy as np
-import pytest
-from calls import RECALL as SETTINGS
-from calls import ask, ids, new_repo, run, shown, state_of
-from helpers import add_memories, git, replace_everywhere, story
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-import git_notes_consolidation as g
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.recall import service as recall
-from git_notes_consolidation.consolidation import view as service
-from git_notes_consolidation.consolidation import service as consolidation_service
-from git_notes_consolidation.consolidation import stores as consolidation_stores
-from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.similarity.embedder import EmbeddingError
-from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.recall.search import RetrievalMode
+from helpers import add_memories, story
+from git_notes_consolidation.consolidation import scan as service
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryTier
+from git_notes_consolidation.recall import service as recall
+from git_notes_consolidation.recall.search import RetrievalMode
+from git_notes_consolidation.similarity.lexical import EmbeddingError, LexicalEmbedder
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.store.reader import read_memories
+
+
 
 MODES = list(RetrievalMode)
 
@@ -41,25 +29,8 @@ def home(story_after, tmp_path): return shutil.copytree(story_after, tmp_path / 
 # Queries
 
 
-@pytest.mark.slow
-@given(st.text(max_size=60) | st.text(alphabet='"*():^-+{}NEARANDOR \0é日🚀\ud800', max_size=30))
-@settings(max_examples=150)
-def test_no_query_fails(story_after, query):
-    s = ask(story_after)
-    for kw in ({}, {"mode": "exhaustive", "namespace": "decisions"}): assert isinstance(s.search(query, count=False, **kw), list)
-
-
 @pytest.mark.parametrize("query", ["x" * 100_000, "retry " * 20_000, "\0" * 1000, " ".join(map(str, range(30_000))), '"' * 5000, "(" * 5000, "🚀" * 30_000])
 def test_a_query_of_any_size(story_after, query): assert len(ask(story_after).search(query, count=False)) <= 10
-
-
-def test_everything_is_listed_newest_first(story_after):
-    s = ask(story_after)
-    for query in ("*", "", "  ", "**"):
-        found = s.search(query, limit=99, mode="exhaustive")
-        assert [r.timestamp for r in found] == sorted((r.timestamp for r in found), reverse=True)
-        assert {*shown(found)} >= {m.id for m in read_memories(open_repo(story_after)).memories}
-    assert len(s.search("*", 3)) == len(s.search("*", limit=3)) == 3 and s.search("*", limit=0) == s.search("retry", k=-1) == []
 
 
 # On a repository
@@ -111,17 +82,6 @@ def test_summaries_stand_for_their_sources(tmp_path):
     assert not [r for r in s.search(query, limit=99, include_summaries=False, count=False) if r.kind == "summary"]
 
 
-def test_least_similarity(sample):
-    "On the scale of a sentence embedding, where .5 is related: the lexical embedder's cosines lie lower."
-    s = ask(sample[0])
-    everything = ids(s.search("worker memory grows", limit=99, count=False))
-    for least in (0.1, 0.5): assert ids(s.search("worker memory grows", limit=99, min_similarity=least, count=False)) == everything
-    for least in (0.55, 0.6, 0.7):
-        found = s.search("worker memory grows", limit=99, min_similarity=least, count=False)
-        assert all(r.similarity >= s.embedder.floor + (1 - s.embedder.floor) * (2 * least - 1) for r in found) and len(found) < len(everything)
-    assert s.search("worker memory grows", min_similarity=1.01, count=False) == []
-
-
 @pytest.mark.slow
 def test_as_of_a_day(story_after):
     s, v = ask(story_after), service.view(open_repo(story_after))
@@ -135,31 +95,6 @@ def test_as_of_a_day(story_after):
     then = s.search("We build on", as_of=SAMPLE_NOW - timedelta(days=250), limit=3, count=False)
     assert {r.summary for r in then} == {"ADR-000: We build on Flask", "ADR-001: We build on SQLite", "ADR-002: We build on cron"}
     assert ids(s.search("*", as_of="2026-02-01")) == ids(s.search("*", as_of=datetime(2026, 2, 1, 23, 59, 59, 999999, UTC))) != []
-
-
-def test_relevance_and_shape(story_after):
-    for r in ask(story_after).search("retries", count=False):
-        assert r.retention.relevance == pytest.approx(min(1, max(0, r.similarity))) and r.distance == pytest.approx(math.sqrt(2 - 2 * r.similarity))
-        for name in "id commit_sha namespace summary content timestamp spec phase tags status relates_to repo_path".split():
-            assert getattr(r, name) == getattr(r.memory, name)
-        json.dumps(r.to_dict())
-
-
-def test_memories_come_back_from_the_cache_as_they_were(home):
-    s = ask(home)
-    s.search("x", count=False)
-    there = {m.id: m for m in read_memories(open_repo(home)).memories}
-    assert {i: repr(m) for i, m in s.get_batch(there).items()} == {i: repr(m) for i, m in there.items()}
-
-
-@pytest.mark.slow
-def test_the_order_in_which_notes_came_does_not_matter(tmp_path):
-    ms, found = story(), []
-    for k, some in enumerate((ms, ms[::-1], ms[::2] + ms[1::2])):
-        home = new_repo(tmp_path / str(k))
-        for m in some: add_memories(home, [m])
-        found.append([(r.id, r.score, r.tier) for r in ask(home).search("worker retries import", limit=30, count=False)])
-    assert found[0] == found[1] == found[2] and found[0]
 
 
 # Nothing is lost by consolidating
@@ -194,13 +129,6 @@ def test_what_is_new_is_found_at_once(home):
     assert s.search("zeppelin mooring", count=False)[0].summary == "The zeppelin needs a mooring mast"
 
 
-def test_notes_are_not_read_again(home, monkeypatch):
-    want = ids(ask(home).search("retries", count=False))
-    def never(*a): raise AssertionError("it read the notes")
-    replace_everywhere(monkeypatch, service, "view", never)
-    assert ids(ask(home).search("retries", count=False)) == want
-
-
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("damage", ["gone", "text", "torn", "empty"])
 def test_a_cache_that_is_no_good(home, damage):
@@ -211,13 +139,6 @@ def test_a_cache_that_is_no_good(home, damage):
     if damage == "gone": shutil.rmtree(db.parent)
     else: db.write_bytes({"text": b"not a database" * 99, "torn": raw[:4096] + os.urandom(len(raw) - 4096), "empty": b""}[damage])
     assert ids(ask(home).search("retries", count=False)) == want
-
-
-def test_nowhere_to_write(home):
-    want = ids(ask(home).search("retries", count=False))
-    shutil.rmtree(home / ".memory"); (home / ".memory").write_text("a file")
-    s = ask(home)
-    assert ids(s.search("retries")) == want == ids(s.search("retries"))
 
 
 def test_tables_that_are_filled_in_between(home, monkeypatch):
@@ -249,33 +170,3 @@ def test_an_embedder_that_is_no_good(home, embedder):
 
 
 # For programs
-
-
-def test_the_names_are_there(story_after):
-    g.reset_recall_service()
-    assert g.get_recall_service(story_after) is g.get_recall_service(str(story_after)) and g.get_recall_service(story_after).search("retries", 2, count=False)
-    one = g.get_recall_service(story_after); g.reset_recall_service()
-    assert g.get_recall_service(story_after) is not one
-    g.reset_recall_service()
-
-
-def test_a_bare_repository(tmp_path, story_after):
-    git(tmp_path, "init", "--quiet", "--bare", "--template=", "bare")
-    git(tmp_path / "bare", "fetch", "--quiet", story_after, "+refs/notes/mem*:refs/notes/mem*")
-    assert ids(ask(tmp_path / "bare").search("retries", count=False)) == ids(ask(story_after).search("retries", count=False))
-
-
-def test_what_a_run_has_embedded_is_not_embedded_again(tmp_path):
-    git(tmp_path, "init", "-q", "-b", "main", "here")
-    for k in ("name", "email"): git(tmp_path / "here", "config", f"user.{k}", "a@example.org")
-    said = [mem("Cats purr", f"Loudly.{end}", days_ago=d) for d, end in ((9, ""), (5, "\n"), (2, ""))]
-    add_memories(tmp_path / "here", [*said, mem("Tea is at four", "Every day.", days_ago=4)])
-    s = consolidation_stores.open_service(tmp_path / "here", load_settings({}, env={}), clock=lambda: SAMPLE_NOW)
-    consolidation_service.run(s)
-    def kept():
-        with closing(index.open_index(s.repo)) as conn: return sum(len(json.loads(ids)) for ids, in conn.execute("SELECT ids FROM vectors"))
-    before, made = kept(), []
-    def first(embedder): return ask(tmp_path / "here", embedder=embedder, progress=made.append).search("purring cats")[0].summary
-    assert first(s.embedder) == "Cats purr" and (made, kept(), before) == ([], 2, 2)
-    for _ in range(2): assert first(recall.recall_embedder(s.settings.config, env={"HF_HOME": "nowhere"})) == "Cats purr"
-    assert (made, kept()) == ([2], 4)  # By the table that questions are asked with, each text once

@@ -8,7 +8,6 @@ from datetime import UTC, datetime
 import pytest
 from calls import gnc, gnc_process, new_repo
 from helpers import refs
-from test_recall_counting import rows_or_none
 
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import open_repo, tips
@@ -34,40 +33,15 @@ def test_the_command(home):
     assert {"ADR-000: We build on Flask"} <= {r["summary"] for r in then["results"]} and all(r["timestamp"] < "2026-02-02" for r in then["results"])
 
 
-def test_the_command_counts(home):
-    gnc("recall", "retries", "--no-count", repo=home); gnc("recall", "We build on", repo=home); assert rows_or_none(home) == []
-    gnc("recall", "We build on Flask", "--mode", "exhaustive", "--limit", "1", repo=home); assert len(rows_or_none(home)) == 1
-    other = gnc("tiers", "--show", "archived", "--json", repo=home).json[0]["id"]
-    gnc("explain", other[:12], repo=home); assert other in rows_or_none(home)
-
-
-def test_the_command_says_what_lies_deeper(home):
-    told = gnc("recall", "glacier", "--mode", "reflexive", repo=home)
-    assert told.code == 0 and "Nothing in mode reflexive" in told.out and "3 in deeper tiers: add --mode exhaustive" in told.out
-    assert gnc("recall", "glacier", "--mode", "reflexive", "--json", repo=home).json["deeper"] > 0
-    assert "Nothing found." in gnc("recall", "qqq", repo=home).out
-
-
 @pytest.mark.parametrize("args, word", [(["--mode", "all"], "--mode all"), (["--as-of", "lately"], "--as-of"), (["--limit", "0"], "limit")])
 def test_wrong_usage(home, args, word):
     told = gnc("recall", "retries", *args, repo=home)
     assert told.code == 2 and word in told.err
 
 
-def test_an_empty_repository(tmp_path):
-    home = new_repo(tmp_path / "repo")
-    for asked in ("anything", "*", "When do we ship?"):
-        assert (said := gnc("recall", asked, repo=home)).code == 0 and said.out.startswith("No memories here yet"), asked
-    assert gnc("recall", "x", repo=tmp_path).code == 1
-
-
-def test_a_narrow_terminal(home):
-    for width in (60, 20, 1): assert gnc("recall", "retries", repo=home, width=width).code == 0
-
-
 HEAVY = "sklearn scipy openai onnxruntime tokenizers huggingface_hub pandas plotly anyio".split()
 OURS = tuple(f"git_notes_consolidation.{m}" for m in (
-    "consolidation.service consolidation.candidates supersession.judge evaluation.pairs llm.client store.audit apps.fleet.sweep "
+    "consolidation.service consolidation.relate supersession.judge evaluation.pairs llm.client store.audit apps.fleet.sweep "
     "temporal.resolve").split())
 
 

@@ -1,28 +1,22 @@
 """What is asked for is counted once a session, in several processes and clones, and no count is lost."""
 import json
+import pytest
 import shutil
 import subprocess
+from calls import COMMAND, ask, gnc, ids, new_repo, run, serve, state_of
 from collections import Counter
 from contextlib import closing
-from datetime import timedelta
-
-import pytest
-from calls import COMMAND, ask, gnc, ids, new_repo, run, serve, state_of
-from helpers import git, refs, replace_everywhere
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.store import accesses as journal
-from git_notes_consolidation.consolidation import undo as service
-from git_notes_consolidation.store import writer as store_writer
-from git_notes_consolidation.store import events as store_events
-from git_notes_consolidation.store import accesses as store_accesses
-from git_notes_consolidation.recall.search import MemoryResult
+from helpers import git, refs
+from hypothesis import given, settings, strategies as st
+from git_notes_consolidation.consolidation import status as service
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import MemoryTier
-from git_notes_consolidation.store.locks import clone_id
+from git_notes_consolidation.recall.search import MemoryResult
+from git_notes_consolidation.store import cache as index, cache as journal
 from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.store.writer import clone_id
+
+
 
 
 @pytest.fixture
@@ -49,14 +43,6 @@ def test_asking_is_counted_once_a_session(home):
     assert counts(home) == {found[0].id: 2}
 
 
-def test_what_is_not_asked_for_is_not_counted(home):
-    s, before = ask(home), refs(home)
-    s.search("retry limit", count=False); s.search("*"); s.search("")
-    assert rows_or_none(home) == []
-    run(home)
-    assert refs(home) == before
-
-
 @pytest.mark.slow
 def test_summaries_are_counted_too(sample, tmp_path):
     home = shutil.copytree(sample[1], tmp_path / "repo")
@@ -66,14 +52,6 @@ def test_summaries_are_counted_too(sample, tmp_path):
     state = state_of(home)
     assert all(state.accesses[r.id][0] == state.summaries[r.id].activation_count == 1 for r in found)
     assert gnc("audit", repo=home).code == 0
-
-
-@pytest.mark.slow
-def test_a_second_run_counts_nothing_again(home):
-    ask(home).search("retry limit")
-    run(home); after = refs(home)
-    for now in (SAMPLE_NOW, SAMPLE_NOW + timedelta(hours=1)): run(home, now)
-    assert refs(home, "refs/notes/mem-meta") == {k: v for k, v in after.items() if k.startswith("refs/notes/mem-meta")}
 
 
 @pytest.mark.slow
@@ -87,13 +65,6 @@ def test_use_keeps_a_memory_near(tmp_path):
     assert next(iter(state_of(home).tiers.values()))["tier"] == "hot" and [*counts(home).values()] == [6]
 
 
-def test_a_dry_run_counts_nothing(home):
-    ask(home).search("retry limit")
-    before = refs(home), rows(home)
-    assert gnc("consolidate", "--dry-run", repo=home).code == 0
-    assert (refs(home), rows(home)) == before
-
-
 @pytest.mark.slow
 def test_an_undo_leaves_the_counts(home):
     found = ids(ask(home).search("retry limit"))[:1]
@@ -104,32 +75,6 @@ def test_an_undo_leaves_the_counts(home):
     again = ids(ask(home).search("We build on Flask", mode="exhaustive"))[:1]
     run(home)
     assert sum(counts(home).values()) == len(found) + len(again)
-
-
-@pytest.mark.slow
-def test_a_plan_from_a_file_counts_too(home, tmp_path):
-    found = ids(ask(home).search("retry limit"))[:1]
-    plan = tmp_path / "plan.json"
-    assert gnc("consolidate", "--plan", plan, repo=home).code == 0 and counts(home) == {}
-    assert gnc("consolidate", "--apply", plan, repo=home).code == 0 and counts(home) == dict.fromkeys(found, 1)
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("stop", ["before git", "after git"])
-def test_a_stop_between_cache_and_git_counts_once(home, stop, monkeypatch):
-    found = ids(ask(home).search("retry limit"))[:1]
-    real = store_writer.append
-    def stopped(*a, **kw):
-        if stop == "after git": real(*a, **kw)
-        else: a[1](store_events.read_events(open_repo(home)))
-        raise KeyboardInterrupt
-    with monkeypatch.context() as m:
-        replace_everywhere(m, store_writer, "append", stopped)
-        with pytest.raises(KeyboardInterrupt): run(home)
-    assert counts(home) == (dict.fromkeys(found, 1) if stop == "after git" else {})
-    ask(home).search("retry limit")
-    run(home)
-    assert counts(home) == dict.fromkeys(found, 2)
 
 
 def test_counts_that_git_forgot_are_counted_again(home):
@@ -153,15 +98,6 @@ def test_a_lost_cache_loses_what_was_not_carried_over(home):
 
 def rows_or_none(home):
     with closing(index.open_index(open_repo(home))) as conn: return [*journal.unflushed(conn, {})]
-
-
-@pytest.mark.slow
-def test_another_schema_keeps_what_waits(home, monkeypatch):
-    found = ids(ask(home).search("retry limit"))[:1]
-    monkeypatch.setattr(index, "SCHEMA", index.SCHEMA + 1)
-    assert ids(ask(home).search("retry limit", count=False))[:1] == found
-    run(home)
-    assert counts(home) == dict.fromkeys(found, 1)
 
 
 @pytest.mark.slow
@@ -197,18 +133,3 @@ def test_two_processes_lose_no_count(home):
     assert [j.returncode for j in jobs] == [0] * 4 and len(rows(home)) == len(told)
     run(home)
     assert counts(home) == Counter(found[0]["id"] for found in told)
-
-
-@pytest.mark.slow
-def test_asking_during_a_run_loses_no_count(home, monkeypatch):
-    found, s, real = ids(ask(home).search("retry limit"))[:1], ask(home), store_accesses.flush
-    def meanwhile(*a):
-        due = real(*a)
-        s.search("retry limit")
-        return due
-    replace_everywhere(monkeypatch, store_accesses, "flush", meanwhile)
-    run(home)
-    assert counts(home) == dict.fromkeys(found, 1)
-    monkeypatch.undo()
-    run(home)
-    assert counts(home) == dict.fromkeys(found, 2)

@@ -3,11 +3,10 @@ import json
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from calls import ask, gnc, ids, new_repo, state_of
+from calls import ask, gnc, new_repo, state_of
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from git_notes_consolidation.recall import reason as reasoning
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store.events import Append, edge_append, set_append
@@ -70,18 +69,6 @@ def test_against_two_loops(tmp_path_factory, facts, asked, known):
         assert current(home, as_of=as_of, known_at=known_at) == {m.summary for m in there[-1:]}
 
 
-@pytest.mark.slow
-def test_the_present_is_not_a_day(late):
-    "Without a time nothing is computed anew, and with one the tables of the present stay."
-    s = ask(late)
-    def found(s, **kw): return ids(s.search("limit", mode="exhaustive", count=False, **kw))
-    now = found(s)
-    assert now == found(ask(late), as_of=SAMPLE_NOW) == found(ask(late), known_at=SAMPLE_NOW)
-    for kw in ({"as_of": "2026-04-01"}, {"known_at": "2026-04-01"}, {"as_of": "2026-04-01", "known_at": "2026-04-01"}): assert found(s, **kw) != now
-    assert found(s) == now
-    assert found(s, as_of="2026-04-01", known_at="2026-04-01") != found(s, as_of="2026-04-01") != found(s, known_at="2026-04-01")
-
-
 def test_what_a_person_said_is_known_from_then_on(tmp_path):
     a, b, c = since("We sail on Monday", "2026-01-01"), since("We row on Friday", "2026-02-01"), since("Nobody rows", "2026-02-02")
     home = new_repo(tmp_path / "repo", [a, b, c])
@@ -93,35 +80,10 @@ def test_what_a_person_said_is_known_from_then_on(tmp_path):
     assert current(home, known_at="2026-06-30") == {a.summary, c.summary}, "what a run reads off the texts is known with them"
 
 
-def test_what_was_merged_speaks_for_itself_until_then(tmp_path):
-    a, b = since("The dog guards the yard", "2026-01-01"), since("The dog's name is Max", "2026-02-01")
-    both = since("The dog guards the yard; its name is Max", "2026-01-01", "2026-05-01")
-    home = new_repo(tmp_path / "repo", [a, b, both])
-    edges(home, *(MemoryEdge(x.id, both.id, EdgeType.MERGED_INTO, created_at=both.timestamp) for x in (a, b)))
-    assert current(home) == current(home, as_of="2026-02-01") == {both.summary}
-    assert current(home, as_of="2026-01-31") == {a.summary}, "nobody had named it yet"
-    assert current(home, known_at="2026-04-30") == {a.summary, b.summary}
-    assert current(home, as_of="2026-01-31", known_at="2026-04-30") == {a.summary}
-
-
 def test_what_was_forgotten_is_forgotten_of_the_past_too(late):
     done = Append("runs", FIVE.commit_sha, {"kind": "run", "id": "run_f"})
     append(open_repo(late), lambda e: [set_append(FIVE, "status", "tombstone", "run_f"), done], SAMPLE_NOW)
     assert current(late, as_of="2026-04-01") == current(late, as_of="2026-04-01", known_at="2026-10-01") == set()
-
-
-def test_what_replaced_what_at_a_time(late):
-    s = ask(late)
-    assert [m.id for m in s.replaced([EIGHT.id])[EIGHT.id]] == [THREE.id, FIVE.id], "in the order in which they were true"
-    assert [m.id for m in s.replaced([EIGHT.id], known_at=on("2026-06-01"))[EIGHT.id]] == [THREE.id]
-    assert s.replaced([EIGHT.id, FIVE.id], as_of=on("2026-04-01")).keys() == {FIVE.id}
-    answer = reasoning.reasoned(s).answer("What was the limit before?", known_at=on("2026-06-01"), mode="exhaustive", count=False)
-    assert "The limit is 3" in answer.answer and "The limit is 5" not in str(answer)
-    before = reasoning.reasoned(s).answer("What was the limit before?", mode="exhaustive", count=False).answer
-    assert "The limit is 5" in before
-    for known_at, there in ((on("2026-06-01"), False), (None, True)):
-        said = reasoning.reasoned(s).answer("Was the limit 5?", known_at=known_at, mode="exhaustive", count=False)
-        assert (FIVE.id in ids(said.source_memories)) == there
 
 
 @pytest.mark.slow
@@ -148,16 +110,3 @@ def test_the_command_asks_for_both_times(late):
         assert wrong.code == 2 and option in wrong.err and "2026-01-31" in wrong.err
     asked = gnc("recall", "What was the limit before?", "--known-at", "2026-06-01", "--mode", "exhaustive", "--reason", "--json", repo=late).json
     assert "The limit is 3" in asked["answer"] and "The limit is 5" not in json.dumps(asked)
-
-
-def test_what_was_said_again_is_not_older_than_what_stands_between(tmp_path):
-    "What was said last stands first, also where it was said before; the last time is said."
-    blue, green = "The nightly export goes to the blue bucket", "The nightly export goes to the green bucket"
-    home = new_repo(tmp_path / "again", [since(blue, "2026-09-01"), since(green, "2026-09-20")])
-    assert [(r.summary, r.newer is None, r.again) for r in ask(home).search("nightly export", mode="deep", count=False)] == [
-        (green, True, None), (blue, False, None)]
-    home = new_repo(tmp_path / "back", [since(blue, "2026-09-01"), since(green, "2026-09-20"), since(blue, "2026-10-10")])
-    found = {r.summary: r for r in ask(home).search("nightly export", mode="deep", count=False)}
-    assert {s: (r.newer, r.again) for s, r in found.items()} == {
-            blue: (None, on("2026-10-10")), green: (found[blue].id, None)}
-    assert "recorded 2 times, last on 2026-10-10" in gnc("recall", "nightly export", repo=home).out

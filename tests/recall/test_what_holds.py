@@ -7,14 +7,13 @@ from git_notes_consolidation.apps.mcp.replies import hit
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
-from git_notes_consolidation.evaluation.labelled import fixture
+from git_notes_consolidation.evaluation.scoring import fixture
 from git_notes_consolidation.evaluation.stories import load_stories
-from git_notes_consolidation.recall.questions import needs_reasoning
-from git_notes_consolidation.recall.rank import about_the_past
+from git_notes_consolidation.recall.rank import about_the_past, needs_reasoning
 from git_notes_consolidation.recall.reason import ReasonedRecallService
 from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.similarity.static import StaticEmbedder
+from git_notes_consolidation.similarity.minilm import StaticEmbedder
 from git_notes_consolidation.store.events import Append, edge_append
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories, write_memories

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 from helpers import ROOT
 
-from git_notes_consolidation.similarity.components import first_seen
+from git_notes_consolidation.similarity.neighbours import first_seen
 from git_notes_consolidation.core.memory import digest, sample_memories
 from git_notes_consolidation.store.git import git, open_repo, tips
 from git_notes_consolidation.store.reader import write_memories

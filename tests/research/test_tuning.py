@@ -3,14 +3,12 @@ import math
 from dataclasses import replace
 
 import pytest
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
-from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.loading import Draft, load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.core.saving import Draft
 from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
-from git_notes_consolidation.research.corpus import Corpus
+from git_notes_consolidation.research.lab import Corpus
 from git_notes_consolidation.research.tuning import answer
 
 pytest.importorskip("pandas", reason="pandas is not installed")

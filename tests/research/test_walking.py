@@ -6,7 +6,7 @@ from git_notes_consolidation.consolidation.service import run
 from git_notes_consolidation.consolidation.stores import open_service
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW
-from git_notes_consolidation.research.corpus import scratch
+from git_notes_consolidation.research.lab import scratch
 from git_notes_consolidation.store.git import RepoError
 from helpers import add_memories, git, refs, story
 

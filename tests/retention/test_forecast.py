@@ -6,20 +6,15 @@ from datetime import timedelta
 import numpy as np
 import pytest
 from calls import gnc_process
-from git_notes_consolidation.core.settings import RetentionConfig
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.evaluation.decay import evaluate_retention, file_touches, memory_touches, tuned
-from git_notes_consolidation.retention.forecast import MODELS, answered, base_level_of_three, by_time, left_out, measures, reliability, sampled
-from git_notes_consolidation.retention.touches import BadTable, read_touches, snapshots, touches_of
-from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.core.models import MemoryMetadata
+from git_notes_consolidation.retention.forecast import BadTable, MODELS, left_out, read_touches, snapshots, touches_of
+from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.store.events import Events
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.retention.score import compute_retention_score
 from helpers import ROOT, git
 from histories import Step, write_history
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 EVENTS = ROOT / "nbs" / "research" / "file_events.csv.gz"
 rows = st.lists(st.tuples(st.integers(0, 5), st.floats(0, 400).map(lambda d: round(d, 2)), st.booleans()), min_size=1, max_size=60)
@@ -77,14 +72,6 @@ def test_what_comes_later_changes_no_row_but_its_answer(made, more):
         assert sorted(getattr(keep[0], name).tolist()) == sorted(getattr(keep[1], name).tolist())
 
 
-@given(rows, st.randoms())
-def test_order_does_not_matter(made, rng):
-    mixed = made[:]
-    rng.shuffle(mixed)
-    a, b = (snapshots([touches_of("x", sorted(x))]) for x in (made, mixed))
-    assert a.last.tolist() == b.last.tolist() and a.needed.tolist() == b.needed.tolist()
-
-
 HEAD = "repo,item,day,kind\n"
 
 
@@ -100,43 +87,6 @@ def test_a_bad_table_is_refused_with_its_line(text, tmp_path):
 # Models
 
 
-def test_the_scores_of_the_experiment_are_those_of_a_memory(few):
-    "The formulas are written for columns there; they are the ones that tier a memory."
-    some = few.where(np.arange(len(few)) % 211 == 0)
-    def score(preset, first, last, count):
-        m = mem("x", days_ago=first, namespace="other", importance=0.5, now=SAMPLE_NOW)
-        read = MemoryMetadata(m.id, activation_count=int(count), last_accessed=SAMPLE_NOW - timedelta(days=last))
-        return compute_retention_score(m, read, RetentionConfig.preset(preset), SAMPLE_NOW).overall
-    model = next(m for m in MODELS if m.name == "designs' score")
-    known = [score("default", *r) for r in zip(some.first.tolist(), some.last.tolist(), some.count.tolist())]
-    assert model.score(some, model.tried[0]).tolist() == pytest.approx(known, abs=2e-9)
-
-
-def test_act_r_of_three_numbers_is_the_score_of_a_memory(few):
-    "What the experiment ranks by is what `decay: act-r` ranks by."
-    some = few.where(np.arange(len(few)) % 97 == 0)
-    config = RetentionConfig(decay="act-r", importance_weight=0.0, recency_weight=0.6, activation_weight=0.4)
-    def score(first, last, count):
-        m = mem("x", days_ago=first, now=SAMPLE_NOW)
-        read = MemoryMetadata(m.id, activation_count=int(count), last_accessed=SAMPLE_NOW - timedelta(days=last))
-        return compute_retention_score(m, read, config, SAMPLE_NOW).overall
-    ours, theirs = [score(*r) for r in zip(some.first.tolist(), some.last.tolist(), some.count.tolist())], base_level_of_three(some, config.decay_exponent)
-    assert np.argsort(ours, kind="stable").tolist() == np.argsort(np.round(1 / (1 + np.exp(-(theirs + 0.75 * np.log(30)))), 9), kind="stable").tolist()
-
-
-@pytest.mark.parametrize("model", MODELS, ids=lambda m: m.name)
-def test_no_model_sees_the_answer(model, few):
-    assert np.array_equal(model.score(few, model.tried[0]), model.score(replace(few, needed=~few.needed), model.tried[0]))
-
-
-@pytest.mark.parametrize("model", MODELS[1:], ids=lambda m: m.name)
-def test_a_touch_now_never_lowers_the_chance_by_any_model(model):
-    begun, end = [("a", 0, False), ("a", 60, False)], [("b", 0, False), ("b", 400, False)]
-    old, new = (snapshots([touches_of("x", [*begun, *extra, *end])]) for extra in ([], [("a", 89.5, False)]))
-    first = [model.score(s, p)[s.first == 90][0] for s, p in ((old, model.tried[0]), (new, model.tried[0]))]
-    assert first[1] >= first[0]
-
-
 # Experiments
 
 
@@ -146,21 +96,6 @@ def test_a_left_out_project_teaches_nothing_about_itself(few):
     mine = few.repo == 0
     other = replace(few, needed=np.where(mine, ~few.needed, few.needed))
     for m in (MODELS[1], MODELS[-1]): assert np.allclose(left_out(m, few)[mine], left_out(m, other)[mine])
-
-
-@pytest.mark.slow
-def test_the_past_is_fitted_to_without_the_future(few):
-    after = few.part > 0.6
-    other = replace(few, needed=np.where(answered(few), few.needed, ~few.needed))
-    assert np.allclose(by_time(MODELS[-1], few)[after], by_time(MODELS[-1], other)[after])
-
-
-@given(st.lists(st.tuples(st.floats(0, 1), st.booleans()), min_size=1, max_size=200))
-def test_reliability_counts_every_row_once(pairs):
-    p, y = np.array([a for a, _ in pairs]), np.array([b for _, b in pairs])
-    bins = reliability(p, y)
-    assert sum(n for _, _, n in bins) == len(p)
-    assert [sum(row[k] * row[2] for row in bins) for k in (0, 1)] == pytest.approx([p.sum(), y.sum()], abs=1e-6)
 
 
 # One's own repository
@@ -198,11 +133,6 @@ def test_a_log_with_odd_names(tmp_path):
     assert (sorted(t.day.tolist()), t.gone.sum(), len(set(t.item.tolist()))) == ([0, 0, 0, 3, 4], 1, 3)
 
 
-def test_no_commits_is_no_history(tmp_path):
-    git(tmp_path, "init", "-q")
-    assert len(file_touches(open_repo(tmp_path)).day) == 0
-
-
 def run(home, *args): return gnc_process("--repo", str(home), *args)
 
 
@@ -221,18 +151,6 @@ def test_tune_recommends_writes_and_is_read_back(grown):
     assert "say so already" in run(home, "--now", "2032-01-01", "tune", "--write").out and (home / "gnc.yaml").read_text() == text
     config = load_settings(env={}, file=home / "gnc.yaml").config
     assert (config.decay, config.decay_exponent, config.hot_threshold) == ("act-r", told["settings"]["decay_exponent"], 0.7)
-
-
-@pytest.mark.slow
-def test_tune_refuses_what_it_cannot_write_to(tmp_path):
-    git(tmp_path, "init", "-q")
-    mine = tmp_path / "mine.yaml"
-    mine.write_text("hot_threshold: 0.7\n")
-    done = gnc_process("--repo", str(tmp_path), "--config", str(mine), "tune", "--write")
-    assert done.code == 2 and "--config" in done.err and mine.read_text() == "hot_threshold: 0.7\n"
-    (tmp_path / "gnc.yaml").write_text("decay_exponent: 9\n")
-    done = run(tmp_path, "tune")
-    assert done.code == 2 and "decay_exponent must be between" in done.err
 
 
 def test_reads_are_preferred_to_files():
@@ -259,46 +177,3 @@ def test_evaluate_retention_as_a_command(tmp_path, few, twelve):
     assert told["measures"]["left out: ACT-R, fitted"]["auc"] == pytest.approx(again["left out: ACT-R, fitted"]["auc"])
     bad = gnc_process("evaluate", "retention", "--data", str(tmp_path / "none.csv"))
     assert bad.code == 2 and "none.csv" in bad.err
-
-
-def history(home, commits):
-    "A repository of (seconds since 1970, {path: text or none}), one commit after the other."
-    git(home, "init", "-q", "-b", "main")
-    out = []
-    for n, (when, files) in enumerate(commits, 1):
-        out.append(f"commit refs/heads/main\nmark :{n}\ncommitter a <a@example.org> {when} +0000\ndata 1\nx\n" + f"from :{n - 1}\n" * (n > 1))
-        out += [f"D {f}\n" if t is None else f"M 100644 inline {f}\ndata {len(t)}\n{t}\n" for f, t in files.items()]
-    git(home, "fast-import", "--quiet", "--date-format=raw-permissive", input="".join(out))
-    return file_touches(open_repo(home))
-
-
-def test_what_was_deleted_in_the_second_of_its_birth_is_gone(tmp_path):
-    t = history(tmp_path, [(10, {"a": "1"}), (10, {"b": "1", "a": None})])
-    assert [g for i, g in zip(t.item.tolist(), t.gone.tolist()) if i == 0] == [False, True]
-
-
-def test_dates_before_1970_and_dates_to_come(tmp_path):
-    day = 86400
-    t = history(tmp_path, [(-4 * 365 * day, {"a": "1"}), (100 * day, {"b": "1"}), (9000 * day, {"c": "1"}), (160 * day, {"b": "2"})])
-    assert t.day.tolist() == [1825.0]  # Alone in the five years before a commit that is dated far ahead
-    known = file_touches(open_repo(tmp_path), now=SAMPLE_NOW.replace(year=1971))
-    assert known.day.tolist() == [0.0, 100.0, 160.0]
-
-
-@pytest.mark.slow
-def test_a_large_tree_of_rarely_touched_files_can_be_fitted_to(tmp_path):
-    "A thousand rows drawn from it would not hold one that was needed."
-    rng = np.random.default_rng(0)
-    rows = [(i, 0.0, False) for i in range(20_000)] + [(int(20_000 * rng.random() ** 4), float(d), False) for d in rng.uniform(0, 700, 500)]
-    files = snapshots([touches_of("x", rows)])
-    t = tuned(snapshots([]), files, most=60_000)
-    assert (t.source, t.rows) == ("files", 60_000) and files.needed.mean() < 0.002
-    s = sampled(files, 60_000)
-    assert t.table["ACT-R of three numbers, fitted"] == measures(by_time(MODELS[-1], s, rows=len(s))[s.part > 0.6], s.needed[s.part > 0.6])
-
-
-@pytest.mark.slow
-def test_a_bare_repository_has_no_file_to_write(tmp_path):
-    git(tmp_path, "init", "-q", "--bare")
-    done = run(tmp_path, "tune", "--write")
-    assert done.code == 2 and "bare" in done.err and run(tmp_path, "tune").code == 0

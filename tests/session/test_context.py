@@ -1,28 +1,23 @@
 """The XML context: well-formed whatever memories say, over its budget only with titles of hot memories, and only what holds."""
-import re
-from collections import Counter
-from dataclasses import replace
-from datetime import timedelta
-from xml.etree import ElementTree as ET
-
 import pytest
+import re
 from calls import gnc, gnc_process, new_repo, run
+from collections import Counter
+from datetime import timedelta
+from helpers import git, refs, story
+from hypothesis import given, settings as limits, strategies as st
+from xml.etree import ElementTree as ET
 from git_notes_consolidation.apps.cli.app import plain
-from git_notes_consolidation.core.settings import ConfigError
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.session.budget import SessionContext
-from git_notes_consolidation.session.context import (
-    ContextBuildConfig, assemble, beginning, complexity, format_context, title, told_summary)
-from git_notes_consolidation.session.prepared import living
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.core.models import (
-    CaptureConfidence, EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, RetentionScore)
+from git_notes_consolidation.core.models import CaptureConfidence, EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, RetentionScore
+from git_notes_consolidation.core.settings import ConfigError
+from git_notes_consolidation.core.visible import estimate_tokens, visible
+from git_notes_consolidation.session.context import ContextBuildConfig, _summary_fields, assemble, complexity, format_context, title
+from git_notes_consolidation.session.fast_start import SessionContext
+from git_notes_consolidation.session.prepared import living
 from git_notes_consolidation.store.state import State
-from git_notes_consolidation.core.tokens import estimate_tokens
-from git_notes_consolidation.core.visible import visible
-from helpers import ROOT, git, refs, story
-from hypothesis import example, given, settings as limits
-from hypothesis import strategies as st
+
 
 HOT, WARM, COLD, ARCHIVED = MemoryTier
 FRAME = {"project": "tidewater", "complexity": "simple", "available": 4000, "used": 4000, "counted_by": "estimate", "total": 9, "memories": [], "summaries": [],
@@ -93,31 +88,9 @@ def test_every_content_comes_back_from_a_parser(pool):
 @pytest.mark.slow
 @limits(max_examples=40)
 @given(pools())
-def test_nothing_but_the_documents_own_elements(pool):
-    root = ET.fromstring(format_context(told(pool)).encode())
-    tags = {"memory-consolidation-context", "project", "token-budget", "memories", "memory-group", "memory", "summary", "content", "meta", "created",
-            "activations", "edges", "edge", "superseded_by", "summaries", "cluster-summary", "title", "insights", "insight", "members", "status",
-            "last-consolidation", "total-memories", "tier-distribution", "left-out"}
-    assert {e.tag for e in root.iter()} <= tags
-    assert [e.tag for e in root] == [t for t in ("project", "token-budget", "memories", "summaries", "status") if root.find(t) is not None]
-
-
-@pytest.mark.slow
-@limits(max_examples=40)
-@given(pools())
 def test_nothing_reaches_a_terminal_that_moves_it(pool):
     text = format_context(told(pool))
     assert plain(text) == text and "\ud800" not in text and "\U000e0041" not in text
-
-
-@given(st.text(st.characters(exclude_categories=())))
-@example("\x00\x1f\x7f\x85\u061c\u200f\u2028\ud83d\ufffe\U0001fffe\U000e0041\r\n\r")
-def test_what_is_visible_xml_can_hold(text):
-    once = visible(text)
-    assert visible(once) == once and len(once) == len(text.replace("\r\n", "\n"))
-    assert ET.fromstring(f"<a>{once.replace('&', '&amp;').replace('<', '&lt;').replace('>', '&gt;')}</a>").text == (once or None)
-    kept = [(a, b) for a, b in zip(text.replace("\r\n", "\n"), once) if a.isprintable() and not "\U000e0000" <= a <= "\U000e0fff" and a not in "\u3164\uffa0"]
-    assert all(a == b for a, b in kept)
 
 
 def test_the_shape_is_the_designs():
@@ -172,14 +145,6 @@ def test_a_warm_memory_is_in_where_the_session_is_about_it():
     assert len(told(hot(lease, mail), session=SessionContext(keywords=("lease",)))["memories"]) == 2
 
 
-def test_what_is_left_out_has_its_reason():
-    made = [mem(f"{i} of {ns}", "It is so.", days_ago=i, namespace=ns) for i in range(6) for ns in ("decisions", "learnings")]
-    pool = hot(*made, mem("Long " * 30, "words " * 4000, namespace="patterns"), mem("Cold", days_ago=9))
-    for m, tier in zip(pool[0][-2:], (COLD, ARCHIVED)): pool[1][m.id] = replace(pool[1][m.id], tier=tier, retention=RetentionScore(0.1))
-    d = told(pool, 750, ContextBuildConfig(min_tier=COLD, max_per_namespace=2))
-    assert (len(d["memories"]), d["left_out"]) == (4, {"tier": 1, "relevance": 0, "namespace": 8, "budget": 1, "summaries": 0, "memories": 10})
-
-
 def test_colder_costs_more():
     assert ContextBuildConfig().budget("enterprise") == 10_000
     made = [mem(f"Decision {i}", "Some words that cost something.", days_ago=i) for i in range(60)]
@@ -187,13 +152,6 @@ def test_colder_costs_more():
     assert counts == sorted(counts, reverse=True) and counts[0] > counts[2]
     alone = [len(told(hot(*made, tier=t), 2000)["memories"]) for t in MemoryTier]
     assert alone[0] == 60 > alone[1] > alone[2] > alone[3]
-
-
-@given(texts, st.integers(1, 200))
-def test_a_cut_text_is_a_beginning_that_fits(text, most):
-    whole, cut = visible(text.strip()), beginning(text, most, "mem_k3v7p2qa")
-    head = cut.rpartition("\n[… ")[0]
-    assert cut == whole if len(whole) <= most else whole.startswith(head) and len(head) <= most
 
 
 @pytest.mark.slow
@@ -223,46 +181,10 @@ def test_only_what_holds_and_once(pool):
     assert len({(m.summary, m.content, m.namespace) for m in made if m.id[:12] in there}) == len(there)
 
 
-def test_order_is_by_score():
-    made = [mem(f"Decision {i}", f"Because of {i}.", days_ago=i) for i in range(4)]
-    meta = {m.id: MemoryMetadata(m.id, HOT, retention=RetentionScore(s)) for m, s in zip(made, (0.2, 0.9, 0.5, 0.7))}
-    assert [m["summary"][-1] for m in told((made, meta, State()))["memories"]] == list("1320")
-
-
 def test_what_may_be_outdated_says_by_what():
     old, new = mem("The API runs on port 80", days_ago=9), mem("The API runs on port 8080 now")
     m, = (m for m in told(hot(old, new))["memories"] if m["superseded_by"])
     assert (m["summary"], m["superseded_by"], m["superseded_kind"]) == (old.summary, new.id[:12], "perhaps")
-
-
-def test_ties_do_not_depend_on_the_order_of_reading():
-    made, meta, state = hot(*(mem(f"Decision {i}", "It is so.") for i in range(20)), tier=WARM)
-    both = [told((x, meta, state), 1500) for x in (made, made[::-1])]
-    assert format_context(both[0]) == format_context(both[1]) and 0 < len(both[0]["memories"]) < 20
-
-
-def test_a_summary_of_nothing_at_hand_is_not_told():
-    a, b = mem("Near"), mem("Far", days_ago=300)
-    meta = {a.id: MemoryMetadata(a.id, HOT, retention=RetentionScore(0.9)), b.id: MemoryMetadata(b.id, ARCHIVED, retention=RetentionScore(0.1))}
-    state = State(summaries={"sum_a": summary("sum_a", [a.id, b.id]), "sum_b": summary("sum_b", [b.id], "They say more.", key_facts=("Another.",))})
-    assert [s["id"] for s in told(([a, b], meta, state), config=ContextBuildConfig())["summaries"]] == ["sum_a"]
-    assert len(told(([a, b], meta, state))["summaries"]) == 2
-
-
-def test_summaries_leave_room_for_memories():
-    made, meta, _ = hot(*(mem(f"Decision {i}", "It is so.", days_ago=i) for i in range(30)))
-    sums = [summary(f"sum_{n:026d}", [made[n].id, made[n + 1].id], f"Number {n} is told here at some length. " * 4) for n in range(29)]
-    state = State(summaries={x.id: x for x in sums})
-    d, some = told((made, meta, state)), told((made, meta, state), 6000)
-    assert len(d["summaries"]) == 29 and 2 < len(some["summaries"]) < 15 and len(some["memories"]) == 30
-
-
-def test_relations_are_the_five_surest():
-    made = [mem(f"Decision {i}", days_ago=i) for i in range(9)]
-    edges = [MemoryEdge(made[0].id, m.id, EdgeType.REFERENCES, i / 10) for i, m in enumerate(made) if i]
-    edges += [MemoryEdge(made[8].id, made[0].id, EdgeType.REFERENCES)]
-    pool = *hot(*made)[:2], State(edges={e.id: e for e in edges})
-    assert [e["confidence"] for m in told(pool)["memories"] if m["summary"] == "Decision 0" for e in m["edges"]] == [0.8, 0.7, 0.6, 0.5, 0.4]
 
 
 # In a repository
@@ -296,39 +218,12 @@ def test_it_changes_nothing_and_counts_no_use(told_repo):
     assert refs(told_repo) == before and gnc("status", "--json", repo=told_repo).json == counts
 
 
-@pytest.mark.slow
-def test_status_is_what_status_says(told_repo):
-    root, st_ = ET.fromstring(gnc("context", repo=told_repo).out), gnc("status", "--json", repo=told_repo).json
-    assert {k: int(v) for k, v in root.find("status/tier-distribution").attrib.items()} == st_["tiers"]
-    assert int(root.findtext("status/total-memories")) == st_["distinct"]
-    last = gnc("runs", "--json", repo=told_repo).json[0]
-    assert last["id"].startswith(root.find("status/last-consolidation").get("run")) and root.findtext("status/last-consolidation") == "2026-11-01T12:00:00Z"
-
-
 def test_what_was_overturned_is_not_told(told_repo):
     text = gnc("context", "--min-tier", "archived", "--budget", "100000", "--max-per-namespace", "100", repo=told_repo).out
     told_ = [e.findtext("summary") for e in ET.fromstring(text).iter("memory")]
     for was, now in (("Flask", "FastAPI"), ("SQLite", "PostgreSQL"), ("cron", "a queue")):
         assert f"build on {was}" not in " ".join(told_) and any(f"build on {now}" in t for t in told_)
     assert told_.count("Retry limit is 5") == 1
-
-
-@pytest.mark.slow
-def test_an_undone_run_is_not_the_last(tmp_path):
-    home = new_repo(tmp_path / "repo", story())
-    first = run(home, max_change=0.5).run_id
-    assert ET.fromstring(gnc("context", repo=home).out).find("status/last-consolidation").get("run") == first[:12]
-    gnc("undo", first, "--yes", repo=home)
-    assert ET.fromstring(gnc("context", repo=home).out).find("status/last-consolidation") is None
-
-
-def test_the_json_says_the_same(told_repo):
-    d, root = gnc("context", "--json", repo=told_repo).json, ET.fromstring(gnc("context", repo=told_repo).out)
-    assert d["project"] == root.find("project").get("path") == "harbour" and d["used"] == int(root.find("token-budget").get("used"))
-    said = {m["id"]: (m["summary"], m["tier"], m["content"]) for m in d["memories"]}
-    assert said == {e.get("id"): (e.findtext("summary"), e.get("tier"), e.findtext("content") or "") for e in root.iter("memory")}
-    assert [s["id"] for s in d["summaries"]] == [e.get("id") for e in root.iter("cluster-summary")]
-    assert d["left_out"]["memories"] == int(root.find("status/left-out[@what='memories']").get("count"))
 
 
 @pytest.mark.slow
@@ -346,16 +241,6 @@ def test_options(told_repo):
         assert (done.code, done.out) == (2, "") and why in done.err and len(done.err.splitlines()) == 1
 
 
-@pytest.mark.slow
-def test_settings_reach_it(told_repo, monkeypatch, tmp_path):
-    def available(): return ET.fromstring(gnc("context", repo=told_repo).out).find("token-budget").get("available")
-    assert available() == "4000"
-    monkeypatch.setenv("SUBCOG_CONTEXT_TOKEN_BUDGET", "6000")
-    assert available() == "6000"
-    monkeypatch.setenv("MEMORY_CONSOLIDATION_CONTEXT_TOKEN_BUDGET", "3000")
-    assert available() == "3000"
-
-
 @pytest.mark.slow(after=1)
 @pytest.mark.parametrize("files, memories, size", [(0, 1, "simple"), (200, 1, "moderate"), (3, 100, "moderate"), (2_000, 1, "complex")])
 def test_size_is_measured(tmp_path, files, memories, size):
@@ -367,15 +252,6 @@ def test_size_is_measured(tmp_path, files, memories, size):
     assert (project.find("project").get("complexity"), complexity(files, memories)) == (size, size)
     factor = {"simple": 1, "moderate": 1.5, "complex": 2}[size]
     assert int(project.find("token-budget").get("available")) == 4000 * factor
-
-
-def test_bare_and_empty_repositories(tmp_path, told_repo):
-    empty = new_repo(tmp_path / "empty")
-    root = ET.fromstring(gnc("context", repo=empty).out)
-    assert root.find("memories").get("count") == "0" == root.findtext("status/total-memories") and root.find("status/last-consolidation") is None
-    git(tmp_path, "clone", "--quiet", "--mirror", told_repo, "bare.git")
-    bare = ET.fromstring(gnc("context", repo=tmp_path / "bare.git").out)
-    assert bare.find("project").get("path") == "bare.git" and len(bare.findall(".//memory")) > 5
 
 
 @pytest.mark.slow
@@ -395,15 +271,9 @@ def test_hostile_memories(tmp_path, monkeypatch):
 
 def test_a_hostile_name_is_never_part_of_a_command():
     told_ = [summary(i, ["mem_a"], "They say it. " * 900) for i in ("; rm -rf ~", "--output=x", "sum_$(id)aaaaaaaa", "sum_" + "a2" * 13)]
-    tails = {s["id"]: s["summary"].splitlines()[-1] for s in (told_summary(x, (), 60) for x in told_)}
+    tails = {s["id"]: s["summary"].splitlines()[-1] for s in (_summary_fields(x, (), 60) for x in told_)}
     assert len(tails) == 4 and [t for i, t in tails.items() if "gnc" in t] == [tails["sum_a2a2a2a2"]]
     assert "gnc explain sum_a2a2a2a2 --json" in tails["sum_a2a2a2a2"]
-
-
-@pytest.mark.slow
-def test_names_are_short_and_mean_one_thing(told_repo):
-    for e in ET.fromstring(gnc("context", repo=told_repo).out).iter("memory"):
-        assert len(e.get("id")) == 12 and gnc("explain", e.get("id"), "--json", repo=told_repo).json["summary"] == e.findtext("summary")
 
 
 # The designs' settings
@@ -447,26 +317,6 @@ def test_the_tables_of_design_five_are_our_settings(tmp_path):
     assert [r.partition("/gnc.toml: ")[2] for r in s.remarks if "context_" in r] == [
         f"context_{what} is passed over: the XML context holds {said}" for what, said in (("summaries", "summaries"), ("edges", "relations"))]
     assert settings(tmp_path, DESIGN, {"SUBCOG_CONTEXT_TOKEN_BUDGET": "6000"}).config.context_token_budget == 6000
-
-
-def test_the_file_of_design_five_is_taken_as_it_stands_in_the_document(tmp_path):
-    found = sorted((ROOT.parent / "shared" / "designs").glob("5-*.md"))
-    if not found: pytest.skip("the design is not at hand")
-    s = settings(tmp_path, found[0].read_text().rpartition("```toml\n")[2].partition("```")[0])
-    assert (s.config.retention_half_life_days, s.config.recency_weight, s.config.consolidation_threshold) == (14.0, 0.3, 0.85)
-    assert s.config.llm_provider == "off" and len(s.remarks) == 1 and "llm_provider is ignored" in s.remarks[0]
-
-
-@pytest.mark.parametrize("text, why", [
-    ("[consolidation]\nenable_superzession = true", "enable_supersession"),
-    ("[context]\nbase_token_buget = 1", "did you mean base_token_budget?"), ("[context]\nzzz = 1", "gnc config"),
-    ("[contxt]\nmin_tier = 'hot'", "no setting 'contxt'"),
-    ("[context]\nmin_tier = 'tepid'", "one of hot, warm, cold, archived"), ("[context]\nmin_tier = ['hot']", "must be text"),
-    ("context_edges = true\n[context]\ninclude_edges = true", "given twice"),
-    ("[retention]\nrecency_weight = 0.2", "add up to 1"), ("context = 3", "no setting 'context'")])
-def test_what_a_file_may_not_say(tmp_path, text, why):
-    with pytest.raises(ConfigError, match="gnc.toml") as e: settings(tmp_path, text)
-    assert why in str(e.value)
 
 
 @pytest.mark.parametrize("theirs, value, ours, want", [

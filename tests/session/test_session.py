@@ -1,35 +1,29 @@
 """The session block: one block, others' text unchanged, the budget kept, whatever the memories say."""
 import json
 import os
+import pytest
 import re
 import shutil
 import subprocess
 import sys
 import time
+from calls import COMMAND, gnc, new_repo, run
 from dataclasses import replace
 from datetime import timedelta
-from itertools import permutations
-from types import SimpleNamespace
-
-import pytest
-from calls import COMMAND, gnc, new_repo, run, state_of
-from helpers import git, replace_everywhere, ROOT
-from hypothesis import HealthCheck, given, settings
-from hypothesis import strategies as st
-
-from git_notes_consolidation.core import tokens as core_tokens
-from git_notes_consolidation.session.block import one_line, with_block, without_block
+from helpers import ROOT, git
+from hypothesis import given, settings, strategies as st
+from git_notes_consolidation.consolidation.stores import EdgeStore, SummaryStore
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
-from git_notes_consolidation.core.models import (
-    CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, Quote, SummaryDecision, SupersededFact)
+from git_notes_consolidation.core.models import CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, Quote, SummaryDecision, SupersededFact
+from git_notes_consolidation.core.visible import token_counter
+from git_notes_consolidation.session.context import (
+    SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult, get_session_start_additional_context)
+from git_notes_consolidation.session.fast_start import SessionContext, TAG
+from git_notes_consolidation.session.prepared import one_line, prepare, with_block, without_block
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories, write_memories
-from git_notes_consolidation.session.budget import TAG, Line, SessionContext
-from git_notes_consolidation.session.prepared import lay_out, prepare
-from git_notes_consolidation.consolidation.stores import EdgeStore, SummaryStore
-from git_notes_consolidation.session.inject import (
-    SessionStartSummaryInjector, SummaryInjectionConfig, SummaryInjectionResult, get_session_start_additional_context)
-from git_notes_consolidation.core.tokens import token_counter, estimate_tokens
+
+
 
 PIECES = st.sampled_from([f"<{TAG}>", f"</{TAG}>", f'<{TAG} version="1">', f"<{TAG}_v2>", f"<{TAG} ver", "\n", "\n\n", "a", "<", ">", " ", "Rules."])
 BLOCK = f'<{TAG} version="9">\nbody\n</{TAG}>'
@@ -81,28 +75,14 @@ def injected(summaries, existing=None, session=None, **config):
     return SessionStartSummaryInjector(Kept(enumerate(summaries)), config=SummaryInjectionConfig(**config)).inject_summaries(existing, session)
 
 
-@pytest.fixture(params=["estimate", "o200k_base", "Claude"])
-def tokens(request):
-    "Counts as a real tokenizer does, where its vocabulary is at hand."
-    if request.param != "o200k_base" and token_counter()[0] != "estimate": pytest.skip("the block is counted by o200k_base here")
-    if request.param == "estimate": return estimate_tokens
-    if request.param == "Claude":
-        file = os.environ.get("TOKENIZER_JSON", "")
-        if not file: pytest.skip("TOKENIZER_JSON names no tokenizer.json")
-        return lambda text: len(pytest.importorskip("tokenizers").Tokenizer.from_file(file).encode(text).ids)
-    name, count = token_counter()
-    if name != request.param: pytest.skip("TIKTOKEN_CACHE_DIR holds no vocabulary of o200k_base")
-    return count
-
-
 words = st.text(min_size=1, max_size=400)
 
 
-@settings(max_examples=60, deadline=None, suppress_health_check=[HealthCheck.function_scoped_fixture])
+@settings(max_examples=60)
 @given(st.lists(st.tuples(words, st.lists(words, max_size=7)), max_size=14), st.integers(0, 3000))
-def test_the_budget_is_never_exceeded(tokens, told, budget):
+def test_the_budget_is_never_exceeded(told, budget):
     r = injected([a_summary(i, text, facts) for i, (text, facts) in enumerate(told)], token_budget=budget)
-    assert tokens(r.summary_block) <= r.tokens_used <= budget and len(r.summary_block) <= 10_000
+    assert token_counter()[1](r.summary_block) <= r.tokens_used <= budget and len(r.summary_block) <= 10_000
     assert blocks(r.context_block) == ((1, 1) if r.summary_block else (0, 0))
     assert bool(r.summary_block) == bool(r.summaries_injected)
     assert (r.left_out == 0) == ("not shown" not in r.summary_block) or not r.summary_block or budget < 600  # A small frame
@@ -129,12 +109,6 @@ def test_a_hostile_memory_changes_nothing_but_its_own_line(name):
     assert without_block(r.context_block)[0] == "Rules." and block.count("<!--") == 2 + ("not shown" in block or "shortened" in block)
 
 
-def test_nothing_is_told_twice():
-    same = [a_summary(i, "Jobs go through a queue.", ["Retries wait with jitter.", f"Fact number {i}."]) for i in range(4)]
-    block = injected(same).summary_block
-    assert block.count("Jobs go through a queue.") == 1 and block.count("Retries wait with jitter.") == 1
-
-
 def test_what_was_superseded_since_is_not_told(tmp_path):
     home = new_repo(tmp_path / "r", [mem("We build on Flask", days_ago=9), mem("We build on FastAPI", days_ago=1)])
     old, new = sorted(read_memories(open_repo(home)).memories, key=lambda m: m.timestamp)
@@ -151,31 +125,6 @@ def test_what_was_superseded_since_is_not_told(tmp_path):
 def test_an_older_block_goes_when_there_is_nothing_to_tell():
     assert injected([], f"Rules.\n\n{BLOCK}") == SummaryInjectionResult(0, 0, "Rules.", True, counter=token_counter()[0])
     assert injected([a_summary(1, "x")], f"Rules.\n\n{BLOCK}", enabled=False) == SummaryInjectionResult(0, 0, "Rules.", True)
-
-
-class Compass:
-    "An embedder of two directions, and what it was asked."
-    def __init__(self): self.asked = []
-
-    def embed(self, texts):
-        numpy = pytest.importorskip("numpy")
-        self.asked += texts
-        return numpy.array([[1.0, 0.0] if t.startswith("East") else [0.6, 0.8] for t in texts])
-
-
-def test_a_summary_is_compared_by_its_text_and_its_facts():
-    recall = SimpleNamespace(embedder=Compass())
-    told = SessionStartSummaryInjector(Kept(enumerate([a_summary(1, "East.", facts=("It is far.",))])), recall)
-    whole = told.inject_summaries(None, SessionContext(embedding=[3.0, 4.0]))
-    assert recall.embedder.asked == ["East.\n- It is far."] and whole.shown == ("sum_1",)
-    assert told.inject_summaries(None).shown == ("sum_1",) and len(recall.embedder.asked) == 1  # Nothing to compare with
-
-
-def test_the_tokens_of_a_store_that_is_none_of_ours_are_counted_by_the_counter(monkeypatch):
-    counted = []
-    def by_words(text): counted.append(text); return len(text.split())
-    replace_everywhere(monkeypatch, core_tokens, "token_counter", lambda: ("words", by_words))
-    assert injected([a_summary(1, "East.")]).counter == "words" and "East." in "".join(counted)
 
 
 def test_what_fails_is_logged_and_leaves_what_was_there(tmp_path, caplog):
@@ -253,20 +202,6 @@ def test_the_hook_loads_next_to_nothing(sampled):
     assert done.stdout == "[] True\n", done.stderr
 
 
-@pytest.mark.slow
-def test_after_an_undo_and_without_the_file_the_block_is_made_anew(sampled, tmp_path):
-    home = tmp_path / "copy"
-    shutil.copytree(sampled, home)
-    before = context_of(hook(json.dumps({"cwd": str(home)}).encode()))
-    (home / ".git" / "gnc" / "session.jsonl").unlink()
-    assert context_of(hook(json.dumps({"cwd": str(home)}).encode())) == before
-    made = next(r["id"] for r in state_of(home).runs.values())
-    subprocess.run(["git", "-C", str(home), "update-ref", "refs/keep", "refs/notes/mem-runs/v1"], check=True)
-    assert gnc("undo", made, repo=home).code == 0
-    done = hook(json.dumps({"cwd": str(home)}).encode())
-    assert re.findall("(?m)^### (.*)", context_of(done)) == ["Decisions", "Blockers", "Patterns and learnings", "Lately"]  # No summary is left
-
-
 def test_from_a_worktree_and_a_bare_repository(sampled, tmp_path):
     want = context_of(hook(json.dumps({"cwd": str(sampled)}).encode()))
     git(sampled, "worktree", "add", "-q", tmp_path / "tree", "-b", "other")
@@ -311,16 +246,6 @@ def test_gnc_inject_replaces_the_block_and_keeps_every_byte(sampled):
 
 
 @pytest.mark.slow
-def test_gnc_inject_says_what_it_did(sampled):
-    r = gnc("inject", "--budget", "900", "--max", "2", "--json", repo=sampled).json
-    assert r["tokens_used"] <= 900 and r["summaries_injected"] <= 2 and r["counter"] == token_counter()[0] and r["summary_block"] in r["context_block"]
-    assert gnc("inject", "--file", "tide/worker/heartbeat.py", repo=sampled).out != gnc("inject", "--keyword", "billing", repo=sampled).out
-    assert gnc("inject", "--budget", "80", repo=sampled).err.startswith("Nothing to tell")
-    for wrong in (["--existing", "/no/such/file"], ["--budget", "-1"], ["--min-confidence", "2"]):
-        assert gnc("inject", *wrong, repo=sampled).code == 2
-
-
-@pytest.mark.slow
 def test_nothing_is_imported_from_the_project(sampled, tmp_path):
     home = tmp_path / "poisoned"
     shutil.copytree(sampled, home)
@@ -349,85 +274,9 @@ def test_a_pipe_that_stays_open_and_none_at_all(sampled):
     assert closed.returncode == 0 and b"additionalContext" in closed.stdout
 
 
-def test_the_block_does_not_depend_on_the_hash_seed(sampled):
-    hook(json.dumps({"cwd": str(sampled)}).encode())  # A person is told once what waits
-    said = {hook(json.dumps({"cwd": str(sampled)}).encode(), env=os.environ | {"PYTHONHASHSEED": seed}).stdout for seed in "0123"}
-    assert len(said) == 1
-
-
-def test_a_quote_is_known_by_its_words_whatever_date_was_put_into_it():
-    s = a_summary("x", "The pool is small.", ["We switched to NATS (2026-09-14) for jobs.", "It has ten routes."])
-    s = replace(s, quotes=(Quote("mem_b", "content", 0, 9, "We switched to NATS\nfor jobs."),))
-    texts = [Line._make(x).text for x in lay_out([s], frozenset({"mem_b"})).items[0].lines]
-    assert "- It has ten routes." in texts and not any("NATS" in t for t in texts)
-    assert lay_out([replace(s, by="llm")], frozenset({"mem_b"})).items == []
-
-
-def test_a_chain_leads_to_what_holds_now():
-    chain = [SupersededFact("Use Flask", "Use Django (2026-02-01)", "m1"), SupersededFact("Use Django", "Use FastAPI (2026-03-01)", "m2"),
-             SupersededFact("Use FastAPI", "Use Litestar (2026-04-01)", "m3")]
-    struck = re.findall(r"^- ~~(.*)~~ → (.*)$", injected([a_summary("x", "The web service.", superseded=chain)]).summary_block, re.M)
-    assert struck == [("Use FastAPI", "Use Litestar (2026-04-01)"), ("Use Django", "Use Litestar (2026-04-01)")]
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("value", ["-1", "nan", "1e9", "x"])
-def test_a_setting_that_cannot_be_is_left_aside(sampled, value):
-    for name in ("MAX", "TOKEN_BUDGET", "MIN_CONFIDENCE"):
-        done = hook(json.dumps({"cwd": str(sampled)}).encode(), env=os.environ | {f"HOOK_SESSION_START_SUMMARIES_{name}": value})
-        assert blocks(context_of(done)) == (1, 1) and b"cannot be" in done.stderr
-
-
-def test_inside_the_git_directory(sampled):
-    assert blocks(context_of(hook(json.dumps({"cwd": str(sampled / ".git")}).encode()))) == (1, 1)
-
-
-def test_the_order_of_words_is_no_matter(monkeypatch):
-    from git_notes_consolidation.session import budget as packing
-    many = {"a": 12, "b": 19, "c": 7, "d": 17, "e": 5}
-    item = packing.Told("x", "decisions", 0.0, "", 0, 1.0)
-    laid = packing.Laid([item] * 25, {w: [0, *range(1, n)] for w, n in many.items()})
-    said = set()
-    for order in permutations(many):
-        monkeypatch.setattr(packing, "about", lambda session, order=order: order)
-        said.add(packing.relevances(laid, SessionContext())[0])
-    assert len(said) == 1
-
-
-@pytest.mark.slow
-def test_a_resumed_session_is_told_what_changed_and_nothing_else(sampled):
-    event = {"cwd": str(sampled), "session_id": "once", "source": "startup"}
-    first = hook(json.dumps(event).encode())
-    again = hook(json.dumps(event | {"source": "resume"}).encode())
-    assert blocks(context_of(first)) == (1, 1) and json.loads(again.stdout) == {"continue": True} and b"told this before" in again.stderr
-    other = hook(json.dumps(event | {"source": "resume"}).encode(), env=os.environ | {"HOOK_SESSION_START_SUMMARIES_MAX": "1"})
-    assert json.loads(other.stdout) == {"continue": True}, "no run came since"
-    assert context_of(hook(json.dumps(event | {"source": "compact"}).encode())) == context_of(first)
-
-
-def test_a_commit_or_a_branch_is_no_reason_to_tell_a_resumed_session_that_nothing_holds(sampled, tmp_path):
-    home = tmp_path / "home"
-    shutil.copytree(sampled, home)
-    event = {"cwd": str(home), "session_id": "work", "source": "startup"}
-    assert context_of(hook(json.dumps(event).encode()))
-    git(home, "-c", "user.name=T", "-c", "user.email=t@example.org", "commit", "--quiet", "--allow-empty", "--message=Work on leases")
-    git(home, "checkout", "--quiet", "-b", "lease-reaper")
-    assert json.loads(hook(json.dumps(event | {"source": "resume"}).encode()).stdout) == {"continue": True}
-
-
 def test_where_nothing_can_be_written_the_block_is_made_all_the_same(sampled, tmp_path):
     home = tmp_path / "closed"
     shutil.copytree(sampled, home)
     shutil.rmtree(home / ".git" / "gnc")
     (home / ".git" / "gnc").write_text("in the way")
     assert blocks(gnc("inject", repo=home).out) == (1, 1)
-
-
-@pytest.mark.slow
-def test_what_is_not_given_of_a_session_comes_from_git(sampled):
-    numpy = pytest.importorskip("numpy")
-    path = str(sampled)
-    whole = get_session_start_additional_context(SessionContext(project_path=path))
-    assert blocks(whole) == (1, 1)
-    assert get_session_start_additional_context(SessionContext(project_path=path, embedding=numpy.ones(3))) == whole  # Of another embedder: words are compared
-    assert get_session_start_additional_context(SessionContext(project_path=path, keywords=["heartbeat", "lease"], branch="lease-reaper")) != whole

@@ -1,25 +1,16 @@
 """What must hold of clusters and candidates for all vectors, and not only for the sample's."""
-from dataclasses import replace
-from unittest.mock import patch
-
 import numpy as np
 import pytest
-from git_notes_consolidation.similarity import linkage, updates
-from git_notes_consolidation.similarity import components as similarity_components
-from git_notes_consolidation.consolidation import scan as phases
-from git_notes_consolidation.consolidation import cluster as consolidation_cluster
-from git_notes_consolidation.similarity.neighbours import SearchVectors, fused_older
-from git_notes_consolidation.similarity.updates import KnownClusters, near_clusters
-from git_notes_consolidation.similarity.linkage import dendrogram, flat_clusters
-from git_notes_consolidation.similarity.clusters import cluster_memories, split
-from git_notes_consolidation.similarity.components import first_seen, reached
+from hypothesis import given, settings, strategies as st
+from unittest.mock import patch
+from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
-from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.similarity.embedder import round_vectors
-from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.store.state import State
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from git_notes_consolidation.similarity import clusters as updates, linkage
+from git_notes_consolidation.similarity.clusters import KnownClusters, cluster_memories, near_clusters, split
+from git_notes_consolidation.similarity.lexical import round_vectors
+from git_notes_consolidation.similarity.linkage import dendrogram, flat_clusters
+from git_notes_consolidation.similarity.neighbours import SearchVectors, first_seen, fused_older
+
 
 fcluster = pytest.importorskip("scipy.cluster.hierarchy").fcluster
 connected_components = pytest.importorskip("scipy.sparse.csgraph").connected_components
@@ -44,8 +35,8 @@ def theirs(X, threshold):
 
 
 def merging(X, threshold, block=1024, room=0):
-    c, begins = linkage._start(X, None)
-    return linkage._labels(linkage._ends(c, threshold, block, room), begins)
+    c, begins = linkage._initial_clusters(X, None)
+    return linkage._labels(linkage._final_clusters(c, threshold, block, room), begins)
 
 
 def components(X, threshold):
@@ -62,15 +53,7 @@ def same(a, b): return np.array_equal(first_seen(a), first_seen(b))
 @given(seeds, cuts)
 def test_labels_are_those_of_scikit_learn(seed, threshold):
     X = heaps(seed)
-    assert np.array_equal(flat_clusters(X, threshold), theirs(X, threshold))
-
-
-@pytest.mark.slow
-@given(seeds, cuts)
-def test_labels_of_float32_and_rounded_rows_are_those_of_scikit_learn(seed, threshold):
-    X = heaps(seed, d=64)
-    for Y in (X.astype(np.float32), round_vectors(X)):
-        assert np.array_equal(flat_clusters(Y, threshold), theirs(Y.astype(np.float64), threshold))
+    for Y in (X, X.astype(np.float32), round_vectors(X)): assert np.array_equal(flat_clusters(Y, threshold), theirs(Y.astype(np.float64), threshold))
 
 
 @pytest.mark.slow
@@ -100,38 +83,6 @@ def test_a_tie_is_decided_alike_whatever_else_is_there(seed, threshold):
     assert threshold > 0.99 or same(flat_clusters(more, threshold)[:-1], whole)
 
 
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("seed", range(6))
-def test_a_part_is_cut_as_it_is_in_the_whole(seed):
-    "Some memories are looked at again: their clusters are those of a look at all."
-    X = np.zeros((80, 60), np.float32)
-    for k in range(10): X[8 * k:8 * k + 8, 6 * k:6 * k + 6] = tied(10 * seed + k, 8)  # Ten heaps that have nothing to do with each other
-    memories = tuple(sorted((mem(f"memory {i}") for i in range(len(X))), key=lambda m: m.id))
-    config = SubconsciousnessConfig(consolidation_threshold=0.6, min_cluster_size=2, max_cluster_size=60)
-    s = phases.Scanned(memories, X, LexicalEmbedder(), State(), config, SAMPLE_NOW)
-    alone, part = {m.id: m.id for m in memories}, components(X, 0.4)
-    whole = {c.memory_ids for c in consolidation_cluster.cluster(s, alone)[0]}
-    for k in range(part.max() + 1):
-        mine = frozenset(m.id for m, p in zip(memories, part) if p == k)
-        assert {c.memory_ids for c in consolidation_cluster.cluster(replace(s, scope=phases.Scope(ids=mine)), alone)[0]} == {x for x in whole
-            if mine.issuperset(x)}
-
-
-@pytest.mark.slow
-@given(seeds, cuts, st.integers(1, 100))
-def test_the_size_of_the_tiles_does_not_matter(seed, threshold, block):
-    X = round_vectors(heaps(seed))
-    assert np.array_equal(flat_clusters(X, threshold, block=block), flat_clusters(X, threshold))
-
-
-@pytest.mark.slow
-@given(seeds, cuts)
-def test_the_order_of_rows_does_not_matter(seed, threshold):
-    X = heaps(seed)
-    order = np.random.default_rng(seed).permutation(len(X))
-    assert same(flat_clusters(X[order], threshold), flat_clusters(X, threshold)[order])
-
-
 @pytest.mark.slow
 @given(seeds, cuts)
 def test_the_length_of_rows_does_not_matter(seed, threshold):
@@ -147,16 +98,6 @@ def test_rows_of_zeros_stay_alone(seed, threshold):
     labels = flat_clusters(np.where(zero[:, None], 0, X), threshold)
     assert all((labels == labels[k]).sum() == 1 for k in np.flatnonzero(zero))
     assert same(labels[~zero], flat_clusters(X[~zero], threshold))
-
-
-@pytest.mark.slow
-@given(seeds, cuts)
-def test_clusters_lie_inside_components_and_grow_with_the_threshold(seed, threshold):
-    X = heaps(seed)
-    fine, coarse, chains = flat_clusters(X, threshold), flat_clusters(X, threshold * 1.3), components(X, threshold)
-    for k in range(fine.max() + 1):
-        assert len(set(chains[fine == k])) == 1
-        assert len(set(coarse[fine == k])) == 1
 
 
 @pytest.mark.slow
@@ -191,36 +132,6 @@ def test_a_split_keeps_everything_and_no_part_is_too_large(seed, least, more):
     assert [p.tolist() for p in parts] == [sorted(p.tolist()) for p in parts]
 
 
-def plain_nearest(X, order, groups, same, other, floor):
-    "By the definition, a pair at a time."
-    S, found = X @ X.T, []
-    for a in range(len(X)):
-        older = sorted((b for b in range(len(X)) if order[b] < order[a] and S[a, b] >= floor), key=lambda b: (-S[a, b], order[b], b))
-        found += [(a, b) for b in older if groups[b] == groups[a]][:same] + [(a, b) for b in older if groups[b] != groups[a]][:other]
-    return sorted(found), S
-
-
-@pytest.mark.slow
-@given(seeds, st.integers(0, 6), st.integers(0, 6), st.floats(-0.2, 0.9), st.integers(1, 50))
-def test_one_search_is_what_its_definition_says(seed, same, other, floor, block):
-    rng = np.random.default_rng(seed)
-    X = round_vectors(np.round(heaps(seed, d=4) * 2))  # coarse: many are equally similar
-    order, groups = rng.integers(0, len(X), len(X)), [f"g{g}" for g in rng.integers(0, 3, len(X))]
-    near = fused_older([SearchVectors(X, floor)], order, groups, same, other, block=block)
-    expected, S = plain_nearest(X, order, groups, same, other, floor)
-    assert list(zip(near.newer.tolist(), near.older.tolist())) == expected
-    assert near.similarity.tolist() == [S[p] for p in expected]
-
-
-@given(seeds, st.integers(1, 40))
-def test_a_later_arrival_changes_no_earlier_pair(seed, k):
-    X = round_vectors(heaps(seed, n=50, d=16))
-    order, groups = np.arange(50), np.arange(50) % 3
-    whole, part = fused_older([SearchVectors(X)], order, groups), fused_older([SearchVectors(X[:k])], order[:k], groups[:k])
-    early = whole.newer < k
-    assert all(np.array_equal(a[early], b) for a, b in zip(whole, part))
-
-
 def blurred(X, seed, d=6):
     "Another embedder's rows for the same texts: their directions in fewer dimensions, coarse enough for ties."
     return round_vectors(np.round(2 * X @ np.random.default_rng(seed + 1).normal(size=(X.shape[1], d))))
@@ -245,24 +156,15 @@ def pairs_of(near): return list(zip(near.newer.tolist(), near.older.tolist()))
 
 
 @pytest.mark.slow
-@given(seeds, st.integers(0, 6), st.integers(0, 6), st.floats(-0.2, 0.9), st.floats(-0.2, 0.9), st.integers(1, 50), st.integers(1, 12))
-def test_a_fusion_is_what_its_definition_says(seed, same, other, floor, second, block, depth):
+@given(seeds, st.integers(0, 6), st.integers(0, 6), st.floats(-0.2, 0.9), st.floats(-0.2, 0.9), st.integers(1, 50), st.integers(1, 12), st.integers(1, 2))
+def test_a_fusion_is_what_its_definition_says(seed, same, other, floor, second, block, depth, searches):
     rng = np.random.default_rng(seed)
-    X = round_vectors(np.round(heaps(seed, d=4) * 2))
+    X = round_vectors(np.round(heaps(seed, d=4) * 2))  # Coarse: many are equally similar
     order, groups = rng.integers(0, len(X), len(X)), [f"g{g}" for g in rng.integers(0, 3, len(X))]
-    halves, kin = [SearchVectors(X, floor), SearchVectors(blurred(X, seed), second)], {"g0": ("g2", "nobody's"), "g1": ()}
+    halves, kin = [SearchVectors(X, floor), SearchVectors(blurred(X, seed), second)][:searches], {"g0": ("g2", "nobody's"), "g1": ()}
     near = fused_older(halves, order, groups, same, other, kin, block, depth)
     assert pairs_of(near) == plain_fusion(halves, order, groups, same, other, kin, depth)
     assert near.similarity.tolist() == [X[a] @ X[b] for a, b in pairs_of(near)]
-
-
-@given(seeds, st.floats(-0.2, 0.9), st.integers(1, 30))
-def test_who_asks_the_same_twice_gets_the_same_answer(seed, floor, depth):
-    rng = np.random.default_rng(seed)
-    X, order, groups = round_vectors(np.round(heaps(seed, d=4) * 2)), *rng.integers(0, 30, (2, 90))
-    order, groups = order[:len(X)], groups[:len(X)] % 3
-    once, twice = (fused_older([SearchVectors(X, floor)] * k, order, groups, depth=depth) for k in (1, 2))
-    assert all(np.array_equal(a, b) for a, b in zip(once, twice))
 
 
 @given(seeds, st.integers(1, 40))
@@ -273,15 +175,6 @@ def test_a_later_arrival_changes_no_earlier_fusion(seed, k):
     part = fused_older([SearchVectors(X[:k], 0.1), SearchVectors(Y[:k], 0.3)], order[:k], groups[:k], 3, 2, kin, depth=5)
     early = whole.newer < k
     assert all(np.array_equal(a[early], b) for a, b in zip(whole, part))
-
-
-@given(seeds)
-def test_the_order_of_rows_makes_no_difference_to_a_fusion(seed):
-    X = round_vectors(heaps(seed, n=40, d=16))
-    Y, order, groups, mixed = blurred(X, seed), np.arange(40), np.arange(40) % 3, np.random.default_rng(seed).permutation(40)
-    plain = pairs_of(fused_older([SearchVectors(X, 0.1), SearchVectors(Y, 0.3)], order, groups, 3, 2, depth=5))
-    other = fused_older([SearchVectors(X[mixed], 0.1), SearchVectors(Y[mixed], 0.3)], order[mixed], groups[mixed], 3, 2, depth=5)
-    assert sorted((int(mixed[a]), int(mixed[b])) for a, b in pairs_of(other)) == plain
 
 
 @pytest.mark.slow
@@ -299,14 +192,6 @@ def test_clusters_of_memories_do_not_depend_on_order_and_keep_to_their_sizes(see
     labels = flat_clusters(np.stack([vectors[i] for i in sorted(vectors)]), 1 - threshold)
     assert len(inside) == sum(n for n in np.bincount(labels) if n >= least)  # what is large enough is split, not dropped
     assert all(0 <= c.coherence <= 1 and c.dominant_namespace in ("decisions", "progress") for c in found)
-
-
-def test_the_setting_goes_before_the_argument():
-    X = round_vectors(np.array([[1, 0], [0.9, 0.4], [0.8, 0.6]]))
-    memories = [mem(str(k)) for k in range(3)]
-    vectors = {m.id: x for m, x in zip(memories, X)}
-    assert len(cluster_memories(memories, vectors, SubconsciousnessConfig(), threshold=0.5)) == 1
-    assert cluster_memories(memories, vectors, SubconsciousnessConfig(consolidation_threshold=0.99), threshold=0.5) == []
 
 
 # Clusters of an earlier time
@@ -349,14 +234,10 @@ def test_old_clusters_stand_where_nothing_that_changed_is_near(seed, distance, c
             before = KnownClusters.from_bytes(after.to_bytes())
 
 
-def test_no_rows_are_no_groups():
-    assert linkage.groups_of(np.zeros(0, int)) == [] and [g.tolist() for g in linkage.groups_of(np.array([1, 0, 1]))] == [[1], [0, 2]]
-
-
 def test_few_are_merged_again_for_one_that_is_new():
-    X, sizes, finished = heaps(5, n=120, d=60), [], linkage._finished
+    X, sizes, finished = heaps(5, n=120, d=60), [], linkage._merge_all
     _, before = near_clusters(X[1:], 0.4)
-    with patch.object(updates, "_finished", lambda c, *rest: sizes.append(len(c)) or finished(c, *rest)): labels, _ = near_clusters(X, 0.4, before)
+    with patch.object(updates, "_merge_all", lambda c, *rest: sizes.append(len(c)) or finished(c, *rest)): labels, _ = near_clusters(X, 0.4, before)
     assert sizes and max(sizes) < 30 and np.array_equal(labels, flat_clusters(X, 0.4))
 
 
@@ -374,22 +255,3 @@ def test_what_was_kept_and_is_damaged_is_not_read_or_only_misleads(seed, noise, 
 
 
 # Single steps
-
-def test_a_row_of_zeros_leads_nowhere():
-    X = np.array([[1.0, 0.0], [0.0, 1.0], [0.0, 0.0], [0.999, 0.0447]], np.float32)
-    assert reached(X, np.array([0]), 0.3).tolist() == [0, 3]
-
-
-def test_the_sum_of_equal_rows_is_as_long_as_they_are_many():
-    row = np.array([0.6, 0.8]) * 1.009  # Near length one, and left as it is
-    c, which = linkage._clusters(*similarity_components.unit_rows(np.stack([row, row, row, [1.0, 0.0]])), np.arange(4))
-    assert which.tolist() == [0, 0, 0, 1] and np.allclose(np.linalg.norm(c.total(np.arange(2)), axis=1), [3, 1], atol=1e-12)
-
-
-def test_one_round_merges_what_is_nearest_and_no_more():
-    angles = np.radians([0, 1, 20, 21])
-    def after(rounds):
-        c, _ = linkage._clusters(*similarity_components.unit_rows(np.stack([np.cos(angles), np.sin(angles)], 1)), np.arange(4))
-        pairs, _ = linkage._near(c, np.arange(4), 0.0, 1024, 1 << 18)
-        return linkage._merged(c, pairs, 0.5, rounds).tolist()
-    assert (after(1), after(2), after(0)) == ([0, 0, 2, 2], [0, 0, 0, 0], [0, 1, 2, 3])

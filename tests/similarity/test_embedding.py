@@ -15,25 +15,18 @@ from pathlib import Path
 import numpy as np
 import pytest
 from calls import gnc_process, holds, new_repo, run, state_of
-from git_notes_consolidation.similarity.linkage import flat_clusters
 from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.similarity.embedder import EmbeddingError, round_vectors
-from git_notes_consolidation.similarity.endpoint import EndpointEmbedder, get_embedder
-from git_notes_consolidation.similarity.lexical import LexicalEmbedder, similarity, tokens
-from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, minilm_files, packaged_minilm, word_pieces
-from git_notes_consolidation.similarity.plugin_vectors import PluginVectors, plugin_rows
-from git_notes_consolidation.similarity.static import StaticEmbedder
-from git_notes_consolidation.similarity.calibration import Thresholds, calibrate, cosines, minilm_cosines
+from git_notes_consolidation.similarity.lexical import (
+    EmbeddingError, LexicalEmbedder, calibrate, cosines, minilm_cosines, round_vectors, tokens)
+from git_notes_consolidation.similarity.endpoint import EndpointEmbedder, PluginVectors, get_embedder, plugin_rows
+from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, StaticEmbedder, minilm_files, packaged_minilm, word_pieces
 from git_notes_consolidation.core.memory import sample_memories
 from git_notes_consolidation.recall.service import recall_embedder
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
-from git_notes_consolidation.consolidation.stores import open_service
-from git_notes_consolidation.consolidation.status import status
 from helpers import ROOT, add_memories
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 TINY = ROOT / "tests" / "fixtures" / "tiny-minilm"
 REAL = os.environ.get("MEMORY_EMBEDDING_MODEL_DIR")  # read before the tests' environment is emptied
@@ -58,12 +51,6 @@ def test_a_row_does_not_depend_on_the_others(some):
     assert np.array_equal(EMBED(some), np.concatenate([EMBED([t]) for t in some]))
 
 
-@given(texts, texts)
-def test_similarity_is_symmetric_and_one_for_the_same(a, b):
-    assert similarity(a, b) == similarity(b, a) <= 1
-    assert similarity(a, a) == float(bool(tokens(a)))
-
-
 @given(st.integers(0, 2**32 - 1), st.integers(2, 1024))
 def test_products_of_rounded_rows_are_exact(seed, d):
     X = round_vectors(np.random.default_rng(seed).normal(size=(20, d)) ** 3)
@@ -73,17 +60,6 @@ def test_products_of_rounded_rows_are_exact(seed, d):
 
 def test_lone_surrogates_and_monsters_are_embedded():
     assert EMBED(["\ud800 broken", "a" * 100_000, "x." * 50_000, "ﷺ" * 1000]).any(axis=1).all()
-
-
-@pytest.mark.slow
-def test_another_process_makes_the_same_vectors():
-    code = (
-        "import hashlib\nfrom git_notes_consolidation.similarity.lexical import LexicalEmbedder\nfrom git_notes_consolidation.core.memory import "
-        "sample_memories\n"
-            "print(hashlib.sha256(LexicalEmbedder().embed([m.text for m in sample_memories()]).tobytes()).hexdigest())")
-    def digest(seed):
-        return subprocess.run([sys.executable, "-c", code], env=os.environ | {"PYTHONHASHSEED": seed}, capture_output=True, text=True, check=True).stdout
-    assert digest("1") == digest("2") != ""
 
 
 def test_the_vectors_of_this_name_do_not_change():
@@ -108,13 +84,6 @@ def test_pieces_are_those_of_the_package_tokenizers(which):
     for text in (*some, odd): assert ours(text) == theirs.encode(text, add_special_tokens=False).ids
 
 
-@given(st.lists(texts, min_size=1, max_size=6))
-def test_a_row_of_the_table_does_not_depend_on_the_others_and_is_zero_without_a_word(some):
-    X = StaticEmbedder().embed(some)
-    assert np.array_equal(X, np.concatenate([StaticEmbedder().embed([t]) for t in some]))
-    assert (X * 2**11 == np.rint(X * 2**11)).all() and not X[[not tokens(t) for t in some]].any()
-
-
 def test_the_table_is_the_one_that_was_taught():
     "Stored vectors carry the embedder's name: if this fails on purpose, give it a new one."
     assert StaticEmbedder.name == "static/1"
@@ -127,9 +96,9 @@ def test_the_table_is_the_one_that_was_taught():
 
 def test_the_table_is_looked_at_only_when_something_is_embedded():
     code = ("import sys\nfrom git_notes_consolidation.recall.service import recall_embedder, SubconsciousnessConfig\n"
-            "from git_notes_consolidation.similarity import static\n"
+            "from git_notes_consolidation.similarity import minilm\n"
             "e = recall_embedder(SubconsciousnessConfig(), env={'HF_HOME': 'nowhere'})\n"
-            "print(e.name, static.word_pieces.cache_info().currsize, static._rows.cache_info().currsize)")
+            "print(e.name, minilm.word_pieces.cache_info().currsize, minilm._rows.cache_info().currsize)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert done.stdout.split() == ["static/1", "0", "0"]
 
@@ -174,42 +143,12 @@ def test_a_model_row_is_the_same_in_every_company_and_on_any_number_of_threads(t
     assert (whole * 2**11 == np.rint(whole * 2**11)).all() and whole.any(axis=1).tolist() == [bool(tokens(t)) for t in some]
 
 
-def test_pooling_is_the_mean_over_the_text_alone(tiny):
-    "By hand: the tokens' vectors, padded to twice the length and masked, averaged where the mask is one."
-    session, cut = tiny._model
-    ids = cut.marked("Retry failed uploads five times")
-    padded = np.array([ids + [0] * len(ids)])
-    mask = np.array([[1] * len(ids) + [0] * len(ids)])
-    hidden, = session.run(None, {"input_ids": padded, "attention_mask": mask, "token_type_ids": np.zeros_like(padded)})
-    mean = (hidden * mask[..., None]).sum(1) / mask.sum()
-    assert len(cut.marked("word " * 3000)) == 256 and np.abs(mean / np.linalg.norm(mean) - tiny.embed(["Retry failed uploads five times"])).max() < 2**-11
-
-
-def test_other_weights_are_another_name(tiny, tmp_path):
-    for file in minilm_files(TINY): (tmp_path / file.name).write_bytes(file.read_bytes())
-    assert MiniLMEmbedder(tmp_path).name == tiny.name
-    model = bytearray((tmp_path / "model.onnx").read_bytes())
-    model[len(model) // 2] ^= 1
-    (tmp_path / "model.onnx").write_bytes(model)
-    assert MiniLMEmbedder(tmp_path).name != tiny.name
-    (tmp_path / "onnx").mkdir()
-    (tmp_path / "model.onnx").rename(tmp_path / "onnx" / "model.onnx")
-    assert minilm_files(tmp_path)[0].parent.name == "onnx"
-
-
 def test_what_is_missing_is_named_with_the_command(tmp_path, home):
     with pytest.raises(EmbeddingError, match="gnc config pull"): minilm_files(tmp_path)
     code = ("import sys; sys.modules['onnxruntime'] = None\nfrom git_notes_consolidation.similarity.minilm import MiniLMEmbedder\n"
             f"try: MiniLMEmbedder({str(TINY)!r}).embed(['x'])\nexcept NotImplementedError as e: print(e)")
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "pip install 'git-notes-consolidation[minilm]'" in said
-
-
-def test_looking_opens_no_model(git_repo, monkeypatch):
-    "A model that is not there stops a run, and nothing else."
-    s = open_service(git_repo, load_settings(env={"MEMORY_CONSOLIDATION_EMBEDDER": "minilm", "MEMORY_EMBEDDING_MODEL_DIR": "nowhere"}))
-    assert status(s)["memories"] == 0
-    with pytest.raises(EmbeddingError, match="nowhere does not hold model.onnx"): s.plan()
 
 
 @pytest.mark.slow
@@ -274,24 +213,9 @@ def test_pull_fetches_tries_and_says_how_to_use_it(tiny, serve, tmp_path, home):
     assert found.stdout.strip() == tiny.name, found.stderr
 
 
-@pytest.mark.slow
-def test_pull_without_what_it_wants_names_the_remedy(tiny, tmp_path, home):
-    pytest.importorskip("huggingface_hub", reason=NEEDS_ONNX)
-    done = pull("--dir", tmp_path / "m", HF_HUB_OFFLINE="1")
-    assert (done.code, done.out) == (1, "") and "could not be fetched from" in done.err and "MEMORY_EMBEDDING_MODEL_DIR=DIR" in done.err
-    assert "Traceback" not in done.err
-
-
 def test_stored_cosines_are_the_models_own(real):
     for kind, v in cosines(real).items(): assert np.abs(v - minilm_cosines()[kind]).max() < 0.011, kind
     assert np.abs(np.subtract(calibrate(real), (0.35, 0.65, 0.85))).max() <= 0.03
-
-
-def test_real_clusters_share_a_topic(real):
-    ms = list({m.text: m for m in sample_memories()}.values())
-    labels = flat_clusters(real.embed([m.text for m in ms]), 1 - 0.65)
-    together = [(a, b) for i, a in enumerate(ms) for j, b in enumerate(ms[:i]) if labels[i] == labels[j]]
-    assert len(together) > 50 and np.mean([bool(set(a.tags) & set(b.tags)) for a, b in together]) > 0.9
 
 
 # The plugin's index
@@ -328,12 +252,6 @@ def test_plugin_vectors_come_back_whatever_the_blocks(tmp_path, size):
     got = {i: x for i, _, _, x in plugin_rows(tmp_path / "index.db")}
     assert got.keys() == {i for i, _, _ in ROWS} and all(np.array_equal(got[i], x) for (i, _, _), x in zip(ROWS, X))
     assert np.array_equal(PluginVectors(tmp_path / "index.db").embed(TEXTS), round_vectors(X))
-
-
-def test_the_plugin_has_a_repeated_memory_twice_with_the_same_vector(tmp_path):
-    rows, X = [ROWS[0], (f"{ROWS[0][0]}0", *ROWS[0][1:]), ROWS[1]], np.eye(3, 8, dtype=np.float32)[[0, 0, 1]]
-    plugin_index(tmp_path / "index.db", rows, X)
-    assert np.array_equal(PluginVectors(tmp_path / "index.db").embed(TEXTS[:2]), round_vectors(X[1:]))
 
 
 def test_reading_leaves_no_trace_and_sees_what_is_not_yet_in_the_file(tmp_path):
@@ -438,17 +356,6 @@ def test_a_server_gives_what_it_gave_in_batches_and_in_order(serve):
     assert "mine" not in repr(e) and e.name.startswith("endpoint/some-model at http://127.0.0.1:")
 
 
-@pytest.mark.slow
-def test_its_lines_are_measured_once(serve):
-    e = endpoint(serve, h := handler())
-    assert Thresholds(e.floor, e.cluster_threshold, e.near_identical) == calibrate(LexicalEmbedder()) and len(h.asked) == 4
-
-
-def test_a_server_without_understanding_is_refused(serve):
-    constant = lambda n, texts: (200, [{"object": "embedding", "index": i, "embedding": [1.0, 0.0]} for i in range(len(texts))])
-    with pytest.raises(EmbeddingError, match="no thresholds can be found"): _ = endpoint(serve, handler(constant)).floor
-
-
 def row(i, x): return {"object": "embedding", "index": i, "embedding": x}
 
 
@@ -468,17 +375,6 @@ def test_what_a_server_gets_wrong_is_named(serve, say, why):
     e = endpoint(serve, handler(say))
     with pytest.raises(EmbeddingError, match=why) as caught: e.embed(["Use FastAPI", "Use Flask"])
     assert e.where in str(caught.value)
-
-
-def test_a_server_that_changes_its_size_is_refused(serve):
-    grows = lambda n, texts: (200, [row(i, [1.0] * (n + 1)) for i in range(len(texts))])
-    with pytest.raises(EmbeddingError, match="vectors of 3 dimensions, not 2"): endpoint(serve, handler(grows), batch=1).embed(["a b", "c d"])
-
-
-@pytest.mark.slow
-def test_it_tries_again_where_that_may_help(serve):
-    e = endpoint(serve, h := handler(lambda n, texts: (503, []) if n == 1 else (200, None)), retries=1)
-    assert e.embed(["Use FastAPI"]).any() and len(h.asked) == 2
 
 
 def test_nothing_is_sent_unless_asked():

@@ -1,20 +1,15 @@
 "What memories name, beside the code of real repositories."
-import json
-import os
 import subprocess
-import sys
 from datetime import UTC, datetime, timedelta
 
 import pytest
-from calls import gnc, new_repo, serve
+from calls import gnc, new_repo
 from helpers import ROOT, add_memories, git, refs
 from histories import Step, write_history
 
-from git_notes_consolidation.consolidation import service
 from git_notes_consolidation.staleness import staleness
 from git_notes_consolidation.staleness.history import walk
-from git_notes_consolidation.core.memory import Place, digest, mem, sample_memories
-from git_notes_consolidation.staleness.mentions import mentions_of
+from git_notes_consolidation.core.memory import digest, mem, sample_memories
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 
@@ -78,21 +73,6 @@ def test_a_path_renamed_twice_is_at_its_last_name(git_repo):
     assert said(git_repo, told("src/pool.py, or src/db/store.py by now", 1, at)) == []  # It knows
 
 
-def test_renamed_and_then_deleted_is_deleted(git_repo):
-    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    move(git_repo, 3, "src/pool.py", "src/store.py")
-    gone = commit(git_repo, 4, "No store", files={"src/store.py": None})
-    found = one(git_repo, "The pool is in src/pool.py", 1, at)
-    assert (found.what, found.by, found.now_at) == ("deleted", gone, "")
-
-
-def test_what_is_back_is_not_stale(git_repo):
-    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    commit(git_repo, 2, "Out", files={"src/pool.py": None})
-    commit(git_repo, 3, "Back", files={"src/pool.py": POOL + "# again\n"})
-    assert said(git_repo, told("The pool is in src/pool.py", 1, at, "`PoolCache` has it.")) == []
-
-
 def test_only_what_the_memory_could_see_counts(git_repo):
     early = commit(git_repo, 1, "Begin", files={"a.py": "a = 1\n"})
     commit(git_repo, 2, "Pool", files={"src/pool.py": POOL})
@@ -100,32 +80,6 @@ def test_only_what_the_memory_could_see_counts(git_repo):
     for at, n in ((early, 1), (late, 4), ("1" * 40, 5)):
         assert said(git_repo, told("The pool is in src/pool.py", n, at, "`PoolCache` is not in src/never.py, `NeverThere`.")) == []
     assert said(git_repo, told("The pool is in src/pool.py", 3, "1" * 40)) == [("src/pool.py", "deleted", "")]  # By its time
-
-
-def test_a_path_in_another_case_or_place_is_there(git_repo):
-    at = commit(git_repo, 1, "Docs", files={"docs/Guide.md": POOL, "src/util.py": POOL + "u"})
-    git(git_repo, "mv", "docs/Guide.md", "docs/GUIDE.md")
-    commit(git_repo, 2, "Louder")
-    move(git_repo, 3, "src/util.py", "lib/src/util.py")
-    assert said(git_repo, told("See docs/Guide.md and src/util.py", 1, at)) == []
-
-
-def test_a_bare_name_means_the_one_file_that_ended_so(git_repo):
-    at = commit(git_repo, 1, "Two", files={"a/util.py": "a = 1\n", "b/util.py": "b = 2\n", "b/only.py": "c = 3\n"})
-    commit(git_repo, 2, "Out", files={"a/util.py": None, "b/util.py": None, "b/only.py": None})
-    assert said(git_repo, told("It is in util.py, and in only.py", 1, at)) == [("only.py", "deleted", "")]
-
-
-def test_directories(git_repo):
-    at = commit(git_repo, 1, "Dirs", files={"old/sub/a.py": POOL, "old/b.py": "b = 2\n" * 9, "tmp/c.py": "c\n"})
-    move(git_repo, 2, "old/sub", "new/sub")
-    assert said(git_repo, told("All of old/sub/ is generated, old/ is not", 1, at)) == [("old/sub", "renamed", "new/sub")]
-    git(git_repo, "mv", "new/sub", "new/made")
-    commit(git_repo, 3, "Made", files={"tmp/c.py": None})
-    found = said(git_repo, told("All of `old/sub/` and `tmp/` is generated", 1, at))
-    assert sorted(found) == [("old/sub", "renamed", "new/made"), ("tmp", "deleted", "")]
-    commit(git_repo, 4, "Out", files={"new/made/a.py": None})
-    assert ("old/sub", "deleted", "") in said(git_repo, told("All of old/sub/ is generated", 1, at))
 
 
 @pytest.mark.parametrize("path", ["docs/my notes.md", "docs/über uns.md", "docs/-x.md", "-x.md", "docs/a'b.md", "docs/[x].md"])
@@ -145,29 +99,6 @@ def test_hostile_names_reach_neither_git_nor_the_terminal(git_repo):
     assert refs(git_repo) == before and not (git_repo / "owned").exists()
 
 
-def test_a_merge_that_deletes(git_repo):
-    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    git(git_repo, "checkout", "-q", "-b", "side")
-    commit(git_repo, 2, "Side", files={"side.py": "s\n"})
-    git(git_repo, "checkout", "-q", "main")
-    commit(git_repo, 3, "Main", files={"main.py": "m\n"})
-    git(git_repo, "merge", "--quiet", "--no-ff", "--no-commit", "side")
-    by = commit(git_repo, 4, "Merge side", files={"src/pool.py": None})
-    assert one(git_repo, "The pool is in src/pool.py", 1, at).by == by
-
-
-def test_nobody_is_blamed_for_what_was_before(git_repo):
-    first = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    commit(git_repo, 2, "Out", files={"src/pool.py": None})
-    git(git_repo, "branch", "side")
-    at = commit(git_repo, 3, "Back", files={"src/pool.py": POOL})
-    git(git_repo, "checkout", "-q", "side")
-    commit(git_repo, 4, "Side", files={"side.py": "s\n"})
-    git(git_repo, "merge", "-q", "-s", "ours", "--no-edit", "main", date=day(5))  # It goes without a trace
-    old, new = told("The pool is in src/pool.py", 1, first), told("The pool is in src/pool.py", 3, at)
-    assert [s.memory_id for s in compare(git_repo, old, new).stale] == [old.id]
-
-
 # Symbols
 
 
@@ -178,20 +109,6 @@ def test_a_symbol_that_no_file_has(git_repo):
     assert said(git_repo, memory) == []
     gone = commit(git_repo, 3, "No class", files={"src/pool.py": "size_limit = 4\n"})
     assert [(s.name, s.by) for s in compare(git_repo, memory).stale] == [("PoolCache.size_limit", gone), ("PoolCache", gone)]
-
-
-def test_a_symbol_that_moved_is_there(git_repo):
-    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    commit(git_repo, 2, "Elsewhere", files={"src/pool.py": "x = 1\n", "lib/deep/store.js": "class PoolCache {}\n"})
-    assert said(git_repo, told("`PoolCache` keeps it", 1, at)) == []
-    commit(git_repo, 3, "Only told of", files={"lib/deep/store.js": None, "CHANGELOG.md": "PoolCache is gone\n"})
-    assert said(git_repo, told("`PoolCache` keeps it", 1, at)) == []  # A miss, rather than a false alarm
-
-
-def test_a_word_of_prose_is_no_symbol(git_repo):
-    at = commit(git_repo, 1, "Words", files={"README.md": "Use fetch_rows here.\n", "a.py": "# warm the pool\ncurl = 1\n"})
-    commit(git_repo, 2, "Others", files={"README.md": "Nothing.\n", "a.py": "b = 1\n"})
-    assert said(git_repo, told("`fetch_rows`, warm() and `curl` are known", 1, at)) == []
 
 
 def test_a_file_cannot_forge_a_patch(git_repo):
@@ -218,13 +135,6 @@ def test_a_reverted_commit(git_repo):
     assert said(git_repo, memory) == []
     git(git_repo, "revert", "--no-edit", "HEAD", date=day(5))
     assert said(git_repo, memory) == [(at[:10], "reverted", "")]
-
-
-def test_a_reverted_commit_that_was_made_again(git_repo):
-    at = commit(git_repo, 1, "Fast path", files={"fast.py": POOL})
-    git(git_repo, "revert", "--no-edit", at, date=day(2))
-    commit(git_repo, 3, "Fast path", files={"fast.py": POOL + "# now right\n"})
-    assert said(git_repo, told("Speed", 1, at, f"Commit {at[:10]} halves the time.")) == []
 
 
 def side(repo, name="spike/loop", n=2):
@@ -275,22 +185,6 @@ def test_a_branch_that_arrived_is_not_dead(git_repo, how, tmp_path):
     assert said(git_repo, *memories) == []
 
 
-def test_amending_kills_nothing(git_repo):
-    at = commit(git_repo, 2, "Poll", files={"pool.py": POOL})
-    (git_repo / "pool.py").write_text("other = 1\n")
-    git(git_repo, "commit", "-qa", "--amend", "-m", "Pool", date=day(9))
-    assert said(git_repo, told("There is a pool", 2, at)) == []
-
-
-def test_all_copies_of_a_memory_have_to_be_dead(git_repo):
-    first, _ = side(git_repo)
-    git(git_repo, "branch", "-q", "-D", "spike/loop")
-    def copies(*commits): return told("The loop", 2, first, places=tuple(Place("decisions", c, 0) for c in commits))
-    assert said(git_repo, copies(first)) == [(first[:9], "unreachable", "")]
-    assert said(git_repo, copies(first, git(git_repo, "rev-parse", "main"))) == []
-    assert said(git_repo, copies(first, "1" * 40)) == []  # Who knows where that is
-
-
 # What the memory says itself
 
 
@@ -303,23 +197,6 @@ def test_a_memory_that_reports_it_is_not_stale(git_repo, text):
     commit(git_repo, 2, "Out", files={"src/pool.py": None})
     assert said(git_repo, told(text, 1, at)) == []
     assert said(git_repo, told("Housekeeping", 1, at, f"{text}.")) == []
-
-
-@pytest.mark.parametrize("text", ["src/pool.py has the pool", "Never remove src/pool.py", "The limit in src/pool.py is four", "Added src/pool.py"])
-def test_a_memory_that_does_not_report_it_is(git_repo, text):
-    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    commit(git_repo, 2, "Out", files={"src/pool.py": None})
-    assert said(git_repo, told(text, 1, at)) == [("src/pool.py", "deleted", "")]
-
-
-def test_titles_headings_and_lead_ins_report_too(git_repo):
-    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    commit(git_repo, 2, "Out", files={"src/pool.py": None})
-    assert said(git_repo, told("Remove the pool", 1, at, "It stood in src/pool.py.")) == []
-    assert said(git_repo, told("Housekeeping", 1, at, "## Deleted\n\n- src/pool.py\n")) == []
-    assert said(git_repo, told("Housekeeping", 1, at, "These were dropped:\n\n- src/pool.py\n")) == []
-    assert said(git_repo, told("Housekeeping", 1, at, "```\nsrc/pool.py\n```\n")) == []
-    assert said(git_repo, told("Housekeeping", 1, at, "## Kept\n\n- src/pool.py\n")) == [("src/pool.py", "deleted", "")]
 
 
 # Clones
@@ -355,31 +232,6 @@ def test_repositories_without_commits_are_silent(tmp_path, home):
     assert (c.stale, c.tip, c.remarks) == ((), "", ())
 
 
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("where", ["src", "bare", "worktree", "detached"])
-def test_it_does_not_matter_where_one_stands(git_repo, tmp_path, where):
-    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/deep/x.py": "x = 1\n"})
-    commit(git_repo, 2, "Top", files={"top.py": "class PoolCache: pass\n"})
-    commit(git_repo, 3, "Out", files={"src/pool.py": None})
-    git(git_repo, "config", "diff.relative", "true"); git(git_repo, "config", "diff.renames", "false"); git(git_repo, "config", "color.ui", "always")
-    git(git_repo, "config", "diff.noprefix", "true"); git(git_repo, "config", "log.showSignature", "true"); git(git_repo, "config", "grep.fullName", "true")
-    place = git_repo / "src"
-    if where == "bare": git(tmp_path, "clone", "-q", "--bare", str(git_repo), "bare"); place = tmp_path / "bare"
-    if where == "worktree": git(git_repo, "worktree", "add", "-q", "-b", "w", str(tmp_path / "wt")); place = tmp_path / "wt"
-    if where == "detached": git(git_repo, "checkout", "-q", "--detach"); place = git_repo
-    memory = told("The pool is in src/pool.py", 1, at, "`PoolCache` has it, `size_limit` too.")
-    assert said(place, memory) == [("src/pool.py", "deleted", ""), ("size_limit", "deleted", "")]
-
-
-def test_the_branch_one_is_on_decides(git_repo):
-    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    git(git_repo, "checkout", "-q", "-b", "next")
-    commit(git_repo, 2, "Out", files={"src/pool.py": None})
-    assert said(git_repo, told("The pool is in src/pool.py", 1, at)) == [("src/pool.py", "deleted", "")]
-    git(git_repo, "checkout", "-q", "main")
-    assert said(git_repo, told("The pool is in src/pool.py", 1, at)) == []
-
-
 # Precision
 
 
@@ -397,22 +249,6 @@ def test_real_memories_raise_no_alarm_in_a_strange_history(corpus_repo, tmp_path
         assert [s for s in compare(ROOT, *moved).stale if s.name.rpartition("/")[2] not in once_here and s.name.rpartition(".")[2] not in gone] == []
 
 
-@pytest.mark.slow
-def test_every_alarm_about_this_project_is_right():
-    if not (ROOT / ".git").exists(): pytest.skip("this project's history is not here")
-    repo = open_repo(ROOT)
-    w = walk(repo)
-    if not w.whole or len(w.commits) < 50: pytest.skip("this project's history is not here")
-    today, asked = set(git(ROOT, "ls-tree", "-r", "--name-only", w.tip).splitlines()), []
-    for c in w.commits[::max(1, len(w.commits) // 20)]:
-        for path in git(ROOT, "ls-tree", "-r", "--name-only", c.id).splitlines():
-            asked.append(mem(f"One thing is in `{path}`", timestamp=datetime.fromtimestamp(c.when, UTC), commit_sha=c.id, id=f"{c.id} {path}"))
-    found = {s.memory_id: s for s in staleness.stale(repo, asked)}
-    assert not [s for s in found.values() if s.name in today]
-    gone = [m.id for m in asked if m.id.partition(" ")[2] not in today]
-    assert len(found) >= len(gone) / 2 > 0  # What went on a branch beside the memory's, at an earlier time, is not told
-
-
 # Cost
 
 
@@ -427,7 +263,7 @@ def test_the_number_of_processes_does_not_grow(tmp_path, home, monkeypatch):
         memories = [mem(f"Thing {i} is in src/f{i}.py", f"`Thing_{i}` of {ids[f'Add {i}'][:10]}.", commit_sha=ids[f"Add {i}"],
                         timestamp=datetime.fromisoformat(day(i))) for i in range(n)]
         calls.clear()
-        found = staleness.stale(repo, memories)
+        found = staleness.compare(repo, memories).stale
         counts[n] = len(calls)
         assert len(found) == 2 * len(range(0, n, 2))
     assert counts[200] == counts[5] <= 20, counts
@@ -454,34 +290,3 @@ def test_the_command_tells_what_when_and_by_whom(git_repo):
     row, = gnc("status", "--stale", "--json", repo=git_repo).json
     assert (row["name"], row["what"], row["by"], row["when"], row["span"]) == ("src/pool.py", "deleted", gone, day(5), [15, 26])
     assert {k: v for k, v in refs(git_repo).items() if "notes" in k} == {k: v for k, v in before.items() if "notes" in k}
-
-
-def test_the_command_leaves_out_what_no_longer_holds(git_repo):
-    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    with_notes(git_repo, told("ADR-001: The pool is in src/pool.py", 2, "0" * 40), told("ADR-002: A pool for each worker", 4, "0" * 40, "Supersedes ADR-001."))
-    commit(git_repo, 5, "Out", files={"src/pool.py": None})
-    assert len(gnc("status", "--stale", "--json", repo=git_repo).json) == 1
-    service.run(serve(git_repo))
-    assert gnc("status", "--stale", "--json", repo=git_repo).json == []
-
-
-@pytest.mark.slow
-def test_the_command_as_a_process_gives_one_document(git_repo, tmp_path):
-    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
-    with_notes(git_repo, told("The pool is in src/pool.py", 2, "0" * 40))
-    commit(git_repo, 5, "Out", files={"src/pool.py": None})
-    git(tmp_path, "clone", "-q", "--depth=1", f"file://{git_repo}", "shallow")
-    git(tmp_path / "shallow", "fetch", "-q", "origin", "refs/notes/*:refs/notes/*")
-    command = [sys.executable, "-c", "from git_notes_consolidation.apps.entry import main; main()", "status", "--stale", "--json"]
-    done = subprocess.run(command, cwd=tmp_path / "shallow", capture_output=True, encoding="utf-8", env=os.environ | {"PYTHONPATH": str(ROOT)})
-    assert done.returncode == 0 and json.loads(done.stdout) == [] and "shallow" in done.stderr
-
-
-def test_an_empty_repository(tmp_path, home):
-    told_of = gnc("status", "--stale", repo=with_notes(new_repo(tmp_path / "r"), told("It is in src/pool.py", 1, "0" * 40)))
-    assert (told_of.code, "No commit here yet" in told_of.out) == (0, True)
-
-
-def test_reading_is_bounded():
-    long = mem("Long", "`src/a.py` " + "x" * 10_000_000 + " `src/b.py`")
-    assert {n.text for n in mentions_of(long)} == {"src/a.py"}

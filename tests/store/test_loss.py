@@ -8,7 +8,7 @@ from helpers import git, refs
 
 from git_notes_consolidation.consolidation.service import run
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.core.reports import ConsolidationPhase
+from git_notes_consolidation.core.models import ConsolidationPhase
 from git_notes_consolidation.store.events import REFS
 from git_notes_consolidation.store.git import MEM, open_repo
 from git_notes_consolidation.store.loss import keep, losses

@@ -5,19 +5,16 @@ import re
 import subprocess
 import sys
 import tarfile
-import tempfile
-from collections import defaultdict
 from datetime import UTC, datetime
 
 import pytest
-import yaml
 from helpers import git
 from hypothesis import example, given, settings
 from hypothesis import strategies as st
 
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.store.reader import UnknownId, note_text, parse_note, read_memories, resolve, write_memories
+from git_notes_consolidation.store.reader import UnknownId, note_text, parse_note, read_memories, resolve
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 START = re.compile(r"^---[ \t\r]*\n(?:type|timestamp|summary|spec|phase|tags|status|relates_to|importance):", re.M)  # Where a record may start
@@ -54,22 +51,6 @@ def test_the_corpus_has_as_many_memories_as_counted_by_hand(corpus_template):
     assert len({m.id for m in scan.memories}) == 4271 and scan.problems == ()
     assert {hashlib.sha256(m.content.encode()).digest() for m in scan.memories} == bodies
     assert list(scan.memories) == sorted(scan.memories, key=lambda m: (m.timestamp, m.id))
-
-
-@pytest.mark.slow
-def test_every_byte_of_the_corpus_belongs_to_a_record(corpus_template):
-    scan = read_memories(open_repo(corpus_template))
-    starts = defaultdict(dict)
-    for m in scan.memories:
-        for p in m.places: starts[p.blob][p.offset] = m
-    for _, _, blob, data in blobs_of(corpus_template):
-        cuts = sorted(starts[blob])
-        assert cuts[0] == 0 and [p for p in cuts if not data.startswith(b"---\ntype: ", p)] == []
-        for at, end in zip(cuts, [*cuts[1:], len(data)]):
-            m, text = starts[blob][at], data[at:end].decode()
-            front, _, body = text.removeprefix("---\n").partition("\n---\n")
-            assert body.strip("\n") == m.content.strip("\n") and body.removeprefix("\n").rstrip("\n") == m.content
-            assert yaml.safe_load(front)["summary"] == m.summary and front.splitlines()[0] == f"type: {m.namespace}"
 
 
 @pytest.fixture(scope="session")
@@ -118,9 +99,6 @@ memory_values = st.builds(
     st.none() | st.floats(0, 1))
 
 
-def said(m): return m.id, m.namespace, m.summary, m.content, m.timestamp, m.tags, m.spec, m.importance
-
-
 @pytest.mark.slow
 @given(st.lists(memory_values, min_size=1, max_size=4, unique_by=lambda m: m.id))
 @settings(max_examples=150)
@@ -128,17 +106,6 @@ def test_a_note_gives_back_what_went_in(written):
     records, problems = parse_note("\n".join(map(note_text, written)).encode())
     assert problems == []
     assert [(r.front["timestamp"], r.front["summary"], r.body) for r in records] == [(m.timestamp.isoformat(), m.summary, m.content) for m in written]
-
-
-@pytest.mark.slow
-@given(st.lists(memory_values, min_size=1, max_size=8, unique_by=lambda m: m.id))
-@settings(max_examples=25)
-def test_a_repository_gives_back_what_went_in(written):
-    with tempfile.TemporaryDirectory() as home:
-        git(home, "init", "--quiet", "--template=")
-        write_memories(open_repo(home), written)
-        scan = read_memories(open_repo(home))
-    assert sorted(map(said, scan.memories)) == sorted(map(said, written)) and scan.problems == () and scan.records == len(written)
 
 
 pieces = st.sampled_from([b"---\n", b"---", b"--- \r\n", b"type: x\n", b"timestamp: 2026-01-01\n", b"timestamp: '2026-01-01T10:00:00+00:00'\n", b"summary: a\n",
@@ -164,20 +131,6 @@ def test_no_bytes_stop_the_reader_and_none_are_lost(data):
         assert head + r.body in (text, text.removesuffix("\n"))
         assert re.fullmatch(r"\ufeff?---[ \t\r]*\n.*?\n---[ \t\r]*(\n\n?)?", head, re.S), head  # nothing but front matter stands before the body
         assert isinstance(r.front["summary"], str) and isinstance(r.front["timestamp"], str)
-
-
-@pytest.mark.slow
-@given(st.lists(some_notes | memory_values.map(lambda m: note_text(m).encode()), max_size=6))
-@settings(max_examples=20)
-def test_no_repository_stops_the_reader(contents):
-    with tempfile.TemporaryDirectory() as home:
-        git(home, "init", "--quiet", "--template=")
-        stream = b"".join(b"M 100644 inline %040x\ndata %d\n%s\n" % (i, len(c), c) for i, c in enumerate(contents))
-        head = b"commit refs/notes/mem/decisions\ncommitter a <a@example.org> 0 +0000\ndata 1\nx\n"
-        subprocess.run(["git", "fast-import", "--quiet"], cwd=home, input=head + stream, check=True)
-        scan = read_memories(open_repo(home))
-    assert scan.notes == len(contents) and scan.records == sum(len(parse_note(c)[0]) for c in contents)
-    assert all(m.timestamp.tzinfo and (m.importance is None or 0 <= m.importance <= 1) for m in scan.memories)
 
 
 def test_what_cannot_be_read_is_named_with_its_place(git_repo):

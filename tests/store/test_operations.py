@@ -1,21 +1,21 @@
 """The log of operations, the designs' views, and what is true when: on real git, through the cache's tables."""
 import json
 from contextlib import closing
-from datetime import UTC, datetime, timedelta
+from datetime import UTC, datetime
 
 import pytest
 from calls import gnc, new_repo, run, serve
-from helpers import refs, story
+from helpers import story
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from git_notes_consolidation.consolidation import service as consolidation_service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
-from git_notes_consolidation.consolidation import view as service
+from git_notes_consolidation.consolidation import status as consolidation_status
+from git_notes_consolidation.consolidation import scan as service
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.store import oplog as operations
+from git_notes_consolidation.store import versions as operations
 from git_notes_consolidation.store.events import Append, Events, edge_append, op_append
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.state import fold
@@ -75,7 +75,7 @@ def write(home, name, *appends, at=SAMPLE_NOW):
 
 
 def edges(home, name, *found, live=True): write(home, name, *(edge_append("0" * 40, e, name, e.created_at, live=live) for e in found))
-def undo(home, name): return consolidation_undo.undo(serve(home), name, SAMPLE_NOW, confirmed=True)
+def undo(home, name): return consolidation_status.undo(serve(home), name, SAMPLE_NOW, confirmed=True)
 
 
 def log_of(home, **kw):
@@ -193,7 +193,7 @@ def test_what_was_undone_stays_in_the_log(tmp_path):
 ODD = st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=5),
                    lambda x: st.lists(x, max_size=2) | st.dictionaries(st.sampled_from(["id", "at", "x"]), x, max_size=2), max_leaves=4)
 RECORDS = st.fixed_dictionaries(
-    {"kind": st.sampled_from(["op", "edge", "prune", "run", "undo"]), "id": st.sampled_from("abc"), "seq": st.integers(0, 3)},
+    {"kind": st.sampled_from(["op", "edge", "run", "undo"]), "id": st.sampled_from("abc"), "seq": st.integers(0, 3)},
     optional={"run": st.sampled_from("abc"), "subject": st.sampled_from(["x", "y", "log", MemoryEdge("m", "n", EdgeType.SUPERSEDES).id]),
               "operation": st.sampled_from(["ADD", "NOOP", "ERASE"]), "at": st.sampled_from(["2026-01-01", "x"]) | ODD, "live": ODD,
               "type": st.just("supersedes"), "source": st.sampled_from(["m", "n"]), "target": st.sampled_from(["m", "n"]),
@@ -213,7 +213,7 @@ def test_any_record_is_read_or_left_out_in_any_order(records, random):
         ops = operations.operations_of(events, fold(events))
         found.append({repr(op) for op in ops})
         conn = index.in_memory()
-        conn.executemany(f"INSERT INTO operations VALUES ({', '.join('?' * 14)})", [op.row() for op in ops])
+        conn.executemany(f"INSERT INTO operations VALUES ({', '.join('?' * 13)})", [op.row() for op in ops])
         assert len(ops) == len({op.id for op in ops})
     assert found[0] == found[1]
 
@@ -238,11 +238,11 @@ def busy(chain):
 
 @pytest.mark.slow
 def test_the_command_lists_the_latest_first(busy):
-    rows = logged(busy)
+    rows = logged(busy, "--all")
     assert [(r["operation_type"], r["run_id"], r["undone"]) for r in rows] == [
         ("NOOP", "run_u", True), ("ADD", "run_old", False), ("SUPERSEDE", "run_a", False), ("SUPERSEDE", "run_a", False)]
     assert rows == [json.loads(json.dumps(op._asdict())) for op in reversed(log_of(busy))]
-    told = gnc("log", repo=busy).out
+    told = gnc("log", "--all", repo=busy).out
     lines = [line for line in told.splitlines() if line.startswith("20")]
     assert lines == ["2026-11-01 12:00  run_u, undone, duplicate: 1", "2026-01-01 00:00  run_old, added: 1", "2026-11-01 12:00  run_a, replaced: 2"]
     added, replaced = told.split("\n\n")[1:3]
@@ -251,17 +251,6 @@ def test_the_command_lists_the_latest_first(busy):
 
 
 @pytest.mark.slow
-def test_the_command_prunes_and_undo_brings_it_back(busy):
-    tips = refs(busy)
-    dry = logged(busy, "--prune", "--dry-run")
-    assert (dry["hidden"], dry["run"], dry["dry_run"]) == (1, None, True) and refs(busy) == tips
-    assert dry["before"][:10] == f"{SAMPLE_NOW - timedelta(days=90):%Y-%m-%d}", "90 days where nothing else is said"
-    made = logged(busy, "--prune")
-    assert made["hidden"] == 1 and made["run"] in {r["id"] for r in gnc("runs", "--json", repo=busy).json}
-    assert "run_old" not in {r["run_id"] for r in logged(busy)} and "1 older ones are pruned" in gnc("log", repo=busy).out
-    assert [r["run_id"] for r in logged(busy, "--all") if r["pruned"]] == ["run_old"]
-    assert ", pruned" in gnc("log", "--all", repo=busy).out
-    assert logged(busy, "--prune")["run"] is None
-    assert "unknown kind" not in gnc("audit", repo=busy).out
-    assert gnc("undo", made["run"], repo=busy).code == 0
-    assert "run_old" in {r["run_id"] for r in logged(busy)}
+def test_what_is_older_than_the_setting_is_shown_when_asked_for(busy):
+    assert "run_old" not in {r["run_id"] for r in logged(busy)} and "1 are older than 90 days" in gnc("log", repo=busy).out
+    for more in (["--all"], ["--since", "2025-12-01"], [CHAIN[0].id]): assert "run_old" in {r["run_id"] for r in logged(busy, *more)}

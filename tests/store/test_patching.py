@@ -1,44 +1,25 @@
 """Tables that grow by patches against tables that are filled at once, and what a crash leaves of them."""
-import os
+import numpy as np
+import pytest
 import random
-import signal
 import sqlite3
-import subprocess
-import sys
 from collections import defaultdict
 from contextlib import closing
 from dataclasses import fields, replace
 from datetime import timedelta
-
-import numpy as np
-import pytest
-from helpers import ROOT
-from hypothesis import given, settings
-from hypothesis import strategies as st
-
-from git_notes_consolidation.consolidation import view as consolidation_view
-from git_notes_consolidation.store import tables as patching
-from git_notes_consolidation.store.metadata import metadata_of
+from hypothesis import given, settings, strategies as st
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import (
-    CaptureConfidence,
-    EdgeType,
-    MemoryEdge,
-    MemorySummary,
-    MemoryTier,
-    Quote,
-    RetentionScore,
-    SummaryDecision,
-    SupersededFact,
-)
-from git_notes_consolidation.recall import rank as ranking
-from git_notes_consolidation.recall import search as finding
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.store import tables as store_tables
+    CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, MemoryTier, Quote, RetentionScore, SummaryDecision, SupersededFact)
+from git_notes_consolidation.recall import rank as ranking, search as finding
+from git_notes_consolidation.store import cache as index, tables as patching, tables as store_tables
 from git_notes_consolidation.store.state import State
 from git_notes_consolidation.store.tables import Patch, patch
-from git_notes_consolidation.store.versions import versions_of
+from git_notes_consolidation.store.versions import metadata_of, versions_of
 from git_notes_consolidation.supersession.judge import repeat_key
+from git_notes_consolidation.consolidation import scan as consolidation_scan
+
+
 
 SAMPLE = sample_memories()
 TABLES = "memories", "mem_summaries", "mem_edges", "consolidation_runs", "operations", "meta"
@@ -57,7 +38,7 @@ class World:
             if (x := rnd.random()) < 0.5: return d
             return replace(d, tier=rnd.choice([*MemoryTier]), activation_count=rnd.randrange(3), retention=RetentionScore(x, x / 2, x / 3, x / 4))
         self.meta = {i: scored(i, d) for i, d in found.items()}
-        self.stands = consolidation_view.stand_ins(self.memories, self.meta)
+        self.stands = consolidation_scan.stand_ins(self.memories, self.meta)
         self.versions = {i: x.row() for i, x in versions_of(self.memories, self.meta, edges).items()}
         self.repeats = {}
         first = {}
@@ -150,7 +131,7 @@ def later(rnd, world, memories, step):
         s = a_summary(rnd, f"{rnd.randrange(99):02}_{step}{k}", memories)
         summaries[s.id] = s
     runs = [*world.runs.values(), {"id": f"run_{step}", "kind": "run", "seq": step, "counts": {"edges": len(edges)}}]
-    log = [*world.operations.values(), (f"op_{step}", "ADD", "[]", None, None, 0.5, "so", "{}", "{}", SAMPLE_NOW.isoformat(), None, f"run_{step}", 0, 0)]
+    log = [*world.operations.values(), (f"op_{step}", "ADD", "[]", None, None, 0.5, "so", "{}", "{}", SAMPLE_NOW.isoformat(), None, f"run_{step}", 0)]
     log = [(*row[:-1], 1) if rnd.random() < 0.2 else row for row in log]
     return World(memories, edges.values(), summaries.values(), runs, log, rnd.randrange(10**6))
 
@@ -200,32 +181,6 @@ def test_an_error_anywhere_changes_nothing():
             with pytest.raises((TypeError, sqlite3.Error)): patch(conn, wrong)
             assert rows(conn) == before
         assert patch(conn, change) and rows(conn) == after
-
-
-DIES = """
-import os, signal, sqlite3, sys
-sys.path[:0] = {paths!r}
-import test_patching as t
-class Dies(dict):
-    def items(self): os.kill(os.getpid(), signal.SIGKILL)
-old, new = t.two_worlds()
-t.patch(t.index._open({path!r}), t.replace(t.difference(old, new), keep=Dies(x=1)))
-"""
-
-
-@pytest.mark.slow
-@pytest.mark.skipif(not hasattr(signal, "SIGKILL"), reason="no such signal here")
-def test_a_process_that_is_killed_changes_nothing(tmp_path):
-    old, new = two_worlds()
-    path = str(tmp_path / "cache.db")
-    with closing(old.fill(index._open(path))) as conn: before = rows(conn)
-    code = DIES.format(paths=[os.path.dirname(__file__), str(ROOT / "tests")], path=path)
-    done = subprocess.run([sys.executable, "-c", code], cwd=tmp_path, capture_output=True, text=True, timeout=120)
-    assert done.returncode == -signal.SIGKILL, done.stderr
-    with closing(index._open(path)) as conn, closing(new.fill(index.in_memory())) as whole:
-        assert rows(conn) == before
-        assert patch(conn, difference(old, new), old.made_of)
-        assert_same(conn, whole)
 
 
 def test_nobody_writes_between_the_look_and_the_change(tmp_path, monkeypatch):

@@ -2,8 +2,6 @@
 import contextlib
 import io
 import json
-import math
-import re
 import tempfile
 from dataclasses import astuple, replace
 from datetime import UTC, datetime, timedelta
@@ -33,7 +31,7 @@ from git_notes_consolidation.store.events import (
 )
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import write_memories
-from git_notes_consolidation.store.state import fold, record_value, with_run
+from git_notes_consolidation.store.state import fold, with_run
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 
@@ -80,14 +78,6 @@ def test_json_and_yaml_read_the_same(rs):
     for row in rows:
         assert all(ord(c) >= 0xa0 for c in row if not c.isprintable())
         assert len(row.splitlines()) == 1 and [encode(r) for r in yaml.safe_load(row)] == [row]
-
-
-@given(st.floats())
-def test_a_number_is_plain_or_refused(x):
-    try: row = encode({"n": x})
-    except ValueError: assert not math.isfinite(x) or abs(x) >= 1e16 or round(x, 4) == 0 or "e" in repr(round(x, 4)); return
-    n = row.split(": ")[1][:-1]
-    assert re.fullmatch(r"-?\d+\.\d+", n) and float(n) == round(x, 4)
 
 
 # The fold
@@ -148,7 +138,7 @@ def test_neither_order_nor_repetition_of_records_matters(history, data):
     again = data.draw(st.lists(st.sampled_from(history), max_size=5))
     mixed = data.draw(st.permutations(history + again))
     one, two = folded(mixed), folded(history)
-    assert one == two and (one.verdicts, one.barred) == (two.verdicts, two.barred)
+    assert one == two and (one.verdicts, one.to_ask) == (two.verdicts, two.to_ask)
 
 
 @pytest.mark.slow
@@ -208,24 +198,6 @@ def test_one_more_run_on_top_is_what_the_fold_of_everything_says(found):
     def run(i, seq, found): return [("runs", {"kind": "run", "id": i, "seq": seq}), *((s, numbered(r, i, k, seq)) for k, (s, r) in enumerate(found))]
     before, last = history + run("run_first", 20, first), run("run_second", 21, second)
     assert with_run(folded(before), [r for _, r in last]) == folded(before + last)
-
-
-WHOLE = {
-    "tier": {"memory": A, "tier": "cold", "from": "warm", "reason": "x", "via": "y", "score": 0.5},
-    "edge": {"subject": EDGES[0].id, "source": A, "target": B, "type": "supersedes", "at": NOW.isoformat(), "reason": "why", "code": "E", "span": "s",
-             "by": "person", "edge_kind": "partial", "weight": 0.5},
-    "review": {"subject": "edge_x", "reason": "why", "what": "edge", "source": A, "target": B, "type": "supersedes"},
-    "op": {"subject": "op_1", "operation": "ADD", "at": NOW.isoformat(), "target": A, "classification": "x", "reasoning": "y", "session": "z",
-           "before": {}, "after": {}, "sources": [A], "confidence": 0.5}}
-UNFIT = {"from": ["lukewarm", 7], "tier": ["lukewarm"], "operation": ["SHOUT", 7], "sources": [A, [7]], "at": ["soon", 7], "edge_kind": ["half"],
-         "score": ["x"], "weight": ["x", 7], "confidence": ["x"], "before": ["x", []], "after": ["x", []]}
-
-
-@pytest.mark.parametrize("kind, name", [(kind, name) for kind, r in WHOLE.items() for name in r])
-def test_a_record_of_which_one_field_is_no_such_thing_says_nothing(kind, name):
-    r = {"kind": kind, "run": "run_0", "id": "r", "seq": 1, **WHOLE[kind]}
-    assert record_value(r) is not None and record_value(r | {"run": 7}) is None
-    for odd in UNFIT.get(name, [7]): assert record_value(r | {name: odd}) is None, odd
 
 
 def holds(state): return state.tiers, state.edges, state.summaries, state.reviews, state.accesses
@@ -319,14 +291,6 @@ RUN = ("runs", {"kind": "run", "id": "run_0", "seq": 1, "at": NOW.isoformat()})
 @settings(max_examples=400)
 def test_no_record_from_elsewhere_stops_the_fold_or_passes_for_what_it_is_not(rows):
     check_sound(folded([RUN, *through_a_line(rows)]))
-
-
-@pytest.mark.slow
-@given(st.sampled_from(TEMPLATES), json_values)
-@settings(max_examples=200)
-def test_no_single_field_stops_the_fold(template, value):
-    store, record = template
-    for key in record: check_sound(folded([RUN, *through_a_line([(store, {"id": "r_1", "seq": 1} | record | {key: value})])]))
 
 
 COMMANDS = [["status"], ["status", "--json"], ["tiers"], ["explain", A], ["edges", B], ["summaries"], ["runs"], ["diff", "run_0"], ["audit"], ["consolidate"],

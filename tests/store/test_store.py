@@ -13,16 +13,12 @@ from helpers import git, refs
 
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
-from git_notes_consolidation.store import events as store_events
-from git_notes_consolidation.store import git as store_git
-from git_notes_consolidation.store import writer as store_writer
+from git_notes_consolidation.store import events as store_events, git as store_git, writer as store_writer
 from git_notes_consolidation.store.events import REFS, Append, edge_append, read_events
 from git_notes_consolidation.store.git import MEM, RepoError, note_paths, open_repo, tips
-from git_notes_consolidation.store import locks as store_locks
-from git_notes_consolidation.store.locks import Locked, run_lock, tidy
+from git_notes_consolidation.store.writer import Locked, append, run_lock, tidy
 from git_notes_consolidation.store.reader import read_memories, write_memories
 from git_notes_consolidation.store.state import fold
-from git_notes_consolidation.store.writer import append
 
 NOW = datetime(2026, 11, 1, 12, tzinfo=UTC)
 A, B, C = (mem(t, days_ago=d) for t, d in (("one", 3), ("two", 2), ("three", 1)))
@@ -109,27 +105,6 @@ def test_a_reader_never_knows_a_run_without_all_that_it_wrote(repo, monkeypatch,
     assert len(calls) < moment or len(fold(read_events(repo)).edges) == 3
 
 
-def test_the_ref_of_the_runs_moves_last_and_alone(repo, monkeypatch):
-    moves, real = [], store_git.move_refs
-    monkeypatch.setattr(store_writer, "move_refs", lambda r, rows, final=False: moves.append([x.split()[:2] for x in rows]) or real(r, rows, final))
-    end = Append("summaries", OBJECT, {"kind": "summary", "subject": "s", "run": "run_1", "live": False})
-    append(repo, lambda e: [ended("run_1"), linked(B, A, "run_1"), said("x"), end], NOW)
-    data, runs, clean = moves
-    assert sorted(data) == sorted(["update", REFS[s]] for s in ("meta", "edges", "summaries")) and runs == [["update", REFS["runs"]]]
-    assert {verb for verb, _ in clean} == {"delete"} and tips(repo, "refs/gnc/") == {}
-
-
-def named(events):
-    return sorted(((s, o, sorted(r.items(), key=str)) for s, o, r in events.records), key=str), dict(events.tips)
-
-
-def test_a_run_without_its_record_does_not_count(repo):
-    append(repo, lambda e: [linked(B, A, "run_1")], NOW)
-    assert fold(read_events(repo)).edges == {}
-    append(repo, lambda e: [linked(C, A, "run_1"), ended("run_1")], NOW)  # the same run once more, and this time to its end
-    assert [e.source_id for e in fold(read_events(repo)).edges.values()] == [C.id]
-
-
 # Locks
 
 
@@ -167,14 +142,14 @@ def test_a_lock_that_is_younger_than_the_wait_is_somebodys(repo, monkeypatch):
     lock.touch()
     os.utime(lock, (1, 1))
     def another(seconds): lock.unlink(); lock.with_suffix(".new").write_text("mine"); lock.with_suffix(".new").rename(lock)
-    monkeypatch.setattr(store_locks.time, "sleep", another)
+    monkeypatch.setattr(store_writer.time, "sleep", another)
     tidy(repo)
     assert lock.exists() and lock.read_text() == "mine"
 
 
 HOLD = """if True:
     import sys
-    from git_notes_consolidation.store.git import open_repo; from git_notes_consolidation.store.locks import run_lock
+    from git_notes_consolidation.store.git import open_repo; from git_notes_consolidation.store.writer import run_lock
     with run_lock(open_repo(sys.argv[1])): print("held", flush=True); sys.stdin.read()
 """
 

@@ -4,21 +4,18 @@ import os
 import shutil
 import signal
 import subprocess
-from itertools import combinations
 
 import pytest
 from calls import gnc, gnc_process, state_of
 from clones import A, B, C, agree, at, ever, go, learn, lines, make
 from helpers import add_memories, git, refs
 
-from git_notes_consolidation.store import remote
-from git_notes_consolidation.store import sync as syncing
+from git_notes_consolidation.store import sync as remote, sync as syncing
 from git_notes_consolidation.store.events import REFS, read_events
 from git_notes_consolidation.store.git import RaceLost, RepoError, open_repo
-from git_notes_consolidation.store.locks import hold, run_lock
+from git_notes_consolidation.store.writer import hold, run_lock
 from git_notes_consolidation.store.reader import UnknownId
-from git_notes_consolidation.store.remote import find_remote
-from git_notes_consolidation.store.sync import merge_refs
+from git_notes_consolidation.store.sync import find_remote
 
 def records(moved): return {n for store, n in moved.items() if store != "memories"}
 
@@ -109,23 +106,6 @@ def test_whoever_was_faster_is_not_overwritten(pair, monkeypatch):
     assert set(agree(one, two).runs) == {f"run_{i}" for i in (1, 2, 3, 4)}
 
 
-@pytest.mark.slow
-def test_the_run_is_pushed_after_its_records_and_as_it_was_then(pair, tmp_path, monkeypatch):
-    "A run that ends while we push is not half of it on the remote."
-    one, two = pair
-    real, seen = syncing.push, []
-    def push(repo, remote, commits, *rest):
-        real(repo, remote, commits, *rest)
-        seen.append((sorted(commits), sorted(state_of(tmp_path / "team.git").edges)))
-        if len(seen) == 1: learn(one, "run_late", C, B)
-    monkeypatch.setattr(syncing, "push", push)
-    go(one)
-    assert [s for s, _ in seen] == [["edges", "meta", "summaries"], ["runs"]] and seen[0][1] == []
-    assert state_of(tmp_path / "team.git").runs.keys() == {"run_1"} and len(state_of(tmp_path / "team.git").edges) == 1
-    monkeypatch.undo()
-    assert set(agree(one, two).runs) == {"run_1", "run_2", "run_late"}
-
-
 def torn(one, two, remote, real, args, kw):
     "What a server gives that reads its refs one by one, the runs last, while another clone's sync comes in between."
     out, wrong = real(open_repo(one), remote, *args, **kw)
@@ -209,40 +189,6 @@ def test_kill_anywhere_and_nobody_counts_half_a_run(pair, tmp_path):
         shutil.rmtree(here)
         if done: break
     assert done and n > 15 and seen == {(False, False), (True, False), (True, True)}
-
-
-@pytest.mark.slow
-def test_some_of_the_data_refs_moved_and_nothing_counts(pair):
-    "Git renames the refs of a transaction one after another."
-    one, two = pair
-    git(one, "fetch", "--quiet", two, "+refs/notes/*:refs/gnc/other/*")
-    theirs = {s: refs(one)[r.replace("refs/notes", "refs/gnc/other")] for s, r in REFS.items()}
-    old, before = state_of(one), at(one)
-    merge_refs(open_repo(one), theirs)
-    new, after = state_of(one), at(one)
-    for some in (c for n in range(4) for c in combinations(("meta", "summaries", "edges"), n)):
-        for ref, tip in before.items(): git(one, "update-ref", ref, tip)
-        for s in some: git(one, "update-ref", REFS[s], after[REFS[s]])
-        assert state_of(one) == old
-        merge_refs(open_repo(one), theirs)
-        assert (state_of(one), at(one)) == (new, after)
-
-
-@pytest.mark.slow
-def test_our_own_run_ends_between_the_moves(pair, monkeypatch):
-    "The merge has moved the data when another worktree appends a whole run."
-    from git_notes_consolidation.store import writer
-    one, two = pair
-    go(two)
-    real, moves = writer.move_refs, []
-    def move(repo, rows, final=False):
-        real(repo, rows, final)
-        moves.append(rows)
-        if len(moves) == 1: monkeypatch.setattr(writer, "move_refs", real); learn(one, "run_3", C, B)
-    monkeypatch.setattr(writer, "move_refs", move)
-    r = go(one)
-    assert set(state_of(one).runs) == {"run_1", "run_2", "run_3"} and records(r.came) == {1}
-    assert lines(one) >= ever(one) | lines(two) and len(state_of(one).edges) == 3
 
 
 # The command

@@ -5,9 +5,9 @@ import shutil
 import subprocess
 from dataclasses import replace
 from datetime import timedelta
-from itertools import permutations
 
 import pytest
+from hypothesis import given, settings, strategies as st
 from calls import gnc, state_of
 from clones import NOW, OBJECTS, A, B, C, agree, at, ever, go, learn, lines, make
 from helpers import add_memories, git, refs, story
@@ -46,52 +46,37 @@ def run_line(i, **more): return encode({"kind": "run", "id": f"run_{i}", "seq": 
 POOL = {"edges": [*(edge_line(i) for i in range(4)), edge_line(0, "forged"), edge_line(1, "forged"), b"scribble", b"\xff\xfe", b"---", b"  ", b"- {"],
         "runs": [*(run_line(i) for i in range(4)), run_line(0, config="forged"), b"- {}", b"x" * 5000]}
 
-try: from hypothesis import given, settings, strategies as st
-except ImportError: pass
-else:
-    SIDE = st.fixed_dictionaries({s: st.dictionaries(st.sampled_from(OBJECTS[:3]), st.lists(st.sampled_from(pool), min_size=1, max_size=4), max_size=3)
-                                  for s, pool in POOL.items()})
+SIDE = st.fixed_dictionaries({s: st.dictionaries(st.sampled_from(OBJECTS[:3]), st.lists(st.sampled_from(pool), min_size=1, max_size=4), max_size=3)
+                              for s, pool in POOL.items()})
 
-    @pytest.mark.slow
-    @settings(max_examples=6)
-    @given(sides=st.tuples(SIDE, SIDE, SIDE), fanned=st.tuples(st.booleans(), st.booleans(), st.booleans()))
-    def test_merging_is_union(tmp_path_factory, sides, fanned):
-        home = tmp_path_factory.mktemp("union")
-        git(home, "init", "--quiet", "--template=", "--bare")
-        tips_ = [{s: build(home, f"refs/side/{i}/{s}", notes, fanned[i]) for s, notes in side.items() if notes} for i, side in enumerate(sides)]
-        repo = open_repo(home)
+@pytest.mark.slow
+@settings(max_examples=6)
+@given(sides=st.tuples(SIDE, SIDE, SIDE), fanned=st.tuples(st.booleans(), st.booleans(), st.booleans()))
+def test_merging_is_union(tmp_path_factory, sides, fanned):
+    home = tmp_path_factory.mktemp("union")
+    git(home, "init", "--quiet", "--template=", "--bare")
+    tips_ = [{s: build(home, f"refs/side/{i}/{s}", notes, fanned[i]) for s, notes in side.items() if notes} for i, side in enumerate(sides)]
+    repo = open_repo(home)
 
-        def put(side):
-            for ref in at(home): git(home, "update-ref", "-d", ref)
-            for s, tip in side.items(): git(home, "update-ref", REFS[s], tip)
+    def put(side):
+        for ref in at(home): git(home, "update-ref", "-d", ref)
+        for s, tip in side.items(): git(home, "update-ref", REFS[s], tip)
 
-        def meet(*several):
-            put(several[0])
-            for other in several[1:]: merge_refs(repo, other)
-            return {s: at(home)[r] for s, r in REFS.items() if r in at(home)}
-        model = {(REFS[s], obj, x) for side in sides for s, notes in side.items() for obj, some in notes.items() for x in some}
-        a, b, c = tips_
-        assert meet(a, b) == meet(b, a)
-        before = at(home)
-        assert merge_refs(repo, a) == merge_refs(repo, b) == {} and at(home) == before
-        found = []
-        for chain in ([a, b, c], [c, b, a], [a, meet(b, c)]):
-            meet(*chain)
-            assert lines(home) == model
-            found.append(fold(read_events(repo)))
-        assert found[0] == found[1] == found[2]
-
-
-def test_of_two_that_share_a_name_the_same_counts_everywhere(tmp_path):
-    "Somebody forged a record; in which order the two lie in a note or a tree depends on who merged what first."
-    pair, states = [edge_line(0), edge_line(0, "forged")], []
-    for i, (x, y) in enumerate([pair, pair[::-1]]):
-        for j, notes in enumerate([{OBJECTS[0]: [x, y]}, {OBJECTS[0]: [x], OBJECTS[1]: [y]}]):
-            home = tmp_path / f"{i}{j}"; home.mkdir()
-            git(home, "init", "--quiet", "--template=")
-            build(home, REFS["edges"], notes, True); build(home, REFS["runs"], {OBJECTS[0]: [run_line(0)]}, True)
-            states.append(state_of(home))
-    assert len(states[0].edges) == 1 and all(s == states[0] for s in states)
+    def meet(*several):
+        put(several[0])
+        for other in several[1:]: merge_refs(repo, other)
+        return {s: at(home)[r] for s, r in REFS.items() if r in at(home)}
+    model = {(REFS[s], obj, x) for side in sides for s, notes in side.items() for obj, some in notes.items() for x in some}
+    a, b, c = tips_
+    assert meet(a, b) == meet(b, a)
+    before = at(home)
+    assert merge_refs(repo, a) == merge_refs(repo, b) == {} and at(home) == before
+    found = []
+    for chain in ([a, b, c], [c, b, a], [a, meet(b, c)]):
+        meet(*chain)
+        assert lines(home) == model
+        found.append(fold(read_events(repo)))
+    assert found[0] == found[1] == found[2]
 
 
 # Everybody at once
@@ -103,13 +88,21 @@ MINE = [[replace(m, namespace=ns) for m in part[6:]] for ns, part in zip(NAMESPA
 EVERYTHING = [*story(), *(m for mine in MINE for m in mine)]
 
 
+def remember(home, m):
+    "Another may have moved the ref in between, as the worktrees of one repository do."
+    for left in range(9, -1, -1):
+        try: return add_memories(home, [m])
+        except AssertionError:
+            if not left: raise
+
+
 def busy(home, memories, seed, barrier):
     "Remember, consolidate, take back and sync, as the dice fall."
     dice = random.Random(seed)
     barrier.wait()
     for m in memories:
         now = SAMPLE_NOW + timedelta(minutes=dice.randrange(60))
-        add_memories(home, [m])
+        remember(home, m)
         steps = [["consolidate", "--yes", "--max-change", "1"], ["sync"], ["undo", "--yes", None], ["sync", "--no-push"], ["recall", "retry", "--no-reason"]]
         for step in dice.sample(steps, 3):
             if step[-1] is None:
@@ -173,11 +166,10 @@ def copies(crowd, tmp_path):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("order", list(permutations(range(3)))[::2])
-def test_after_gits_own_merge(copies, order):
+def test_after_gits_own_merge(copies):
     "One of them takes the notes of another by hand and lets git sort and unite the lines."
     place, homes = copies
-    one, two, three = (homes[i] for i in order)
+    one, two, three = homes
     git(one, "fetch", "--quiet", two, "+refs/notes/mem-*:refs/notes/by-hand/mem-*")
     for ref in REFS.values():
         name = ref.removeprefix("refs/notes/")

@@ -6,7 +6,6 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from git_notes_consolidation.core.memory import mem
-from git_notes_consolidation.store import sync as syncing
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import note_text, parse_note, pieces, read_memories, with_pieces
 
@@ -58,22 +57,6 @@ def test_both_wrote_on_one_commit_and_both_have_all_of_it(pair, tmp_path):
     assert refs(one, MEMORIES) == refs(two, MEMORIES) == refs(tmp_path / "team.git", MEMORIES)
     assert [go(h).went["memories"] for h in (one, two)] == [0, 0] and git(tmp_path / "team.git", "fsck", "--strict", "--no-dangling") == ""
     assert not any("notes" in git(h, "config", "--local", "--list") for h in pair)
-
-
-@pytest.mark.slow
-def test_whoever_was_faster_keeps_what_was_written(pair, monkeypatch):
-    one, two = pair
-    write(one, "decisions", record("Hers"), on="HEAD")
-    real, rivals = syncing.push, ["B", "C"]
-    def push(repo, remote, commits, *rest):
-        if rivals and any(s.startswith(MEMORIES) for s in commits):
-            write(two, "decisions", record(rivals.pop()), on="HEAD")
-            monkeypatch.setattr(syncing, "push", real); go(two); monkeypatch.setattr(syncing, "push", push)
-        return real(repo, remote, commits, *rest)
-    monkeypatch.setattr(syncing, "push", push)
-    assert go(one).tries == 3
-    go(two)
-    assert titles(one) == titles(two) == ["B", "C", "Hers"]
 
 
 @pytest.mark.slow

@@ -8,12 +8,13 @@ from hashlib import sha256
 from pathlib import Path
 
 import pytest
-from git_notes_consolidation.consolidation.cluster import closed, last_words
+from git_notes_consolidation.consolidation.pipeline import last_words
 from git_notes_consolidation.core.memory import mem
-from git_notes_consolidation.llm.batch import Job
+from git_notes_consolidation.llm.client import Job
 from git_notes_consolidation.llm.summary_prompts import summary_request
 from git_notes_consolidation.summaries.extraction import summarize_cluster
 from git_notes_consolidation.summaries.generation import check, drafted_summary
+from git_notes_consolidation.supersession.parts import says_resolved
 from git_notes_consolidation.summaries.verification import parts
 
 HEARD = Path(__file__).parent.parent / "fixtures" / "capable_reader_drafts.jsonl"
@@ -34,7 +35,7 @@ def cluster_of(row):
     members = tuple(all_[k] for k in row["members"])
     outdated, amended = ({all_[k].id: all_[by] for k, by in row[name].items()} for name in ("outdated", "amended"))
     current = sorted((m for m in members if m.id not in outdated), key=lambda m: (m.event_time, m.id))
-    earlier = tuple(m.id for m in current if m not in last_words(current) or closed(m))
+    earlier = tuple(m.id for m in current if m not in last_words(current) or says_resolved(m))
     return Job(members, outdated, amended), summarize_cluster(members, outdated, coherence=0.5, created_at=datetime(2026, 12, 1, tzinfo=UTC), amended=amended,
                                                               earlier=earlier)
 

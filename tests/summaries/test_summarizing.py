@@ -1,6 +1,5 @@
 """Summaries: every sentence stands in a source, what is outdated is never told, and the order of the memories does not matter."""
 import json
-from dataclasses import replace
 from datetime import timedelta
 
 import pytest
@@ -9,18 +8,14 @@ from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.models import MemorySummary
-from git_notes_consolidation.summaries.extraction import NothingToQuote, summarize_cluster
-from git_notes_consolidation.summaries.quotations import (
-    readability, headline, lines, sentences, is_statement, with_dates)
-from git_notes_consolidation.summaries.outdated import overturned_sentences, find_outdated
-from git_notes_consolidation.summaries.decisions import decision, outcome, reason, is_decision
-from git_notes_consolidation.summaries.selection import normalized, same_statement, as_title
-from git_notes_consolidation.summaries.values import overturns
+from git_notes_consolidation.summaries.extraction import (
+    NothingToQuote, decision, find_outdated, is_decision, outcome, overturned_sentences, reason, summarize_cluster)
+from git_notes_consolidation.summaries.quotations import as_title, headline, is_statement, lines, normalized, same_statement, sentences, with_dates
 from git_notes_consolidation.summaries.verification import parts, verify
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from helpers import rows_of
+from hypothesis import given, settings, strategies as st
 
-LEXICAL = LexicalEmbedder()
+ROWS, LEXICAL = rows_of(__name__), LexicalEmbedder()
 PIECES = ["Retry six times.", "Jitter of 20% spreads the load!", "e.g. the mail worker", "“All. Of them.”", "\n", "\n\n", "- ", "1. ", "## Decision\n",
           "```\ncode\n```\n", "---\n", "> said", "...and then it", "it failed...", "Because of that, five", "日本語。", "v1.2", " ", "**bold** words",
           "| a | b |\n"]
@@ -55,40 +50,12 @@ def test_every_sentence_holds_where_it_says(summary, body):
     assert [q.field for q in found] == ["summary"] * (len(found) - len(body_quotes)) + ["content"] * len(body_quotes)
 
 
-@given(st.lists(st.sampled_from(["One two.", "Three!", "- four", "5. five", "six e.g. seven", "\n", "\n\n", "“Eight. Nine.”"]), max_size=20))
-def test_no_prose_is_lost(pieces):
-    body = "\n".join(pieces)
-    at, gaps = 0, ""
-    for q in sentences(mem("", body)): gaps, at = gaps + body[at:q.start], q.end
-    assert set(gaps + body[at:]) <= set(" \n-.5")
-
-
-def test_code_headings_rules_and_tables_are_not_quoted():
-    texts = [q.text for q in sentences(mem("", "# Head\n\nText.\n\n---\n\n```py\nx = 1\n```\n| a | b |\n|---|---|\n- item\n***\n"))]
-    assert texts == ["Text.", "item"]
-
-
-@pytest.mark.parametrize("text", [
-    "...six times before it gives up.", "… six times before", "The worker retries six ti...", "The worker retries…", "| six | done |",
-    "six times | done | 3 May", "|",
-    "Let me check the worker first.", "Now I understand the worker.", "I'll retry six times", "We saw two:", "**Retries:**", "def retry(n):", "retries = 6",
-    "retries: int = 6,", "else: retry(6)", "$ gnc status", ">>> retry(6)",
-    '<param name="retries">', "if retries > 5: stop()", "import retries", "...", "6/6", ""])
+@pytest.mark.parametrize("text", ROWS["fragments"])
 def test_a_fragment_does_not_stand(text): assert not is_statement(text)
 
 
-@pytest.mark.parametrize("text", [
-    "The worker retries six times.", "Use `retry(6)` from now on", "Retries: six", "If the worker fails, it is retried.", "From Flask to FastAPI",
-    "list[Job] | None is returned",
-    "Imports run first", "Let us retry six times", "Wiederholungen: sechs", "重试六次。", "A = B holds"])
+@pytest.mark.parametrize("text", ROWS["statements"])
 def test_a_statement_stands(text): assert is_statement(text)
-
-
-@pytest.mark.parametrize("worse", ["The worker retries (six times before it gives up.", "src/retry.py:12-40 (six times)", "Does the worker retry six times?",
-                                   "It retries six times before it gives up.",
-                                   "worker " * 60, "Six.", "--retry=6 /etc/tide.d/*.toml 0x1f"])
-def test_some_statements_read_better(worse):
-    assert 0 < readability(worse) < 0.8 < readability("The worker retries six times before it gives up.")
 
 
 # Summaries
@@ -160,17 +127,6 @@ def test_the_id_knows_sources_and_what_is_outdated_and_nothing_else():
     assert summarize([a, b], {c.id: b}).id == summarize([a, b]).id  # what is outdated elsewhere is not its business
 
 
-def test_newer_ones_first_when_equally_near():
-    old, new = (mem("Queue length", "The queue is short.", days_ago=d) for d in (9, 2))
-    assert summarize([old, new]).quotes[0].memory_id == new.id
-
-
-def test_a_long_sentence_does_not_become_the_text():
-    ms = [mem("Retries", "word " * 300 + "retries."), mem("Retries of webhooks", "Webhook retries are six.", days_ago=3)]
-    assert len(summarize(ms).summary.split()) <= 100
-    assert len(summarize([mem("", "word " * 300 + "end.")]).summary.split()) == 301  # when there is nothing else
-
-
 def test_a_fragment_is_not_told_where_something_better_is():
     body = "...| retry | done |\nLet me retry webhooks again.\n"
     torn = [mem(f"...| 5.{i} | Retry webhooks {i} times | done | Compl...", body, days_ago=i) for i in range(9)]
@@ -192,16 +148,7 @@ def title_of(text):
     return q and q.text
 
 
-@pytest.mark.parametrize("text,title", [
-    ("Retry webhooks six times.", "Retry webhooks six times"), ("Retries of webhooks:", "Retries of webhooks"),
-    ("Retry webhooks six times because receivers are down for a night at most", "Retry webhooks six times"),
-    ("Completed Phase 3: Command Updates - both sync and validate commands are updated now", "Completed Phase 3: Command Updates"),
-    ("Retry webhooks six times; the seventh attempt never reached anybody, as we saw", "Retry webhooks six times; the seventh attempt never reached anybody"),
-    ("Retry all of our webhooks six times, but not those that were answered with a 410", None),
-    ("Drop Redis for the whole of the job queue, unless the load test of May says otherwise", None),
-    ("When the receiver answers with a 410, every further attempt at the webhook is dropped", None),
-    ("One two three four five six seven eight nine ten", "One two three four five six seven eight nine ten"),
-    ("One two three four five six seven eight nine ten eleven", None), ("重试六次。", "重试六次。")])
+@pytest.mark.parametrize("text,title", ROWS["titles"])
 def test_titles(text, title): assert title_of(text) == title
 
 
@@ -241,22 +188,11 @@ def test_reasons_in_their_order():
     assert reason(sentences(said_so)[0], said_so).text == "It holds because a night is short."
 
 
-def test_the_nearest_reason():
-    m = mem("Retry six times", "One reason, because it is near.\n\nTwo, because it is far.")
-    assert reason(sentences(m)[0], m).text.startswith("One") and reason(sentences(m)[2], m).text == "because it is far."
-    at_all = mem("Retry six times", "Green since Wednesday, in place since 3 May.")
-    assert reason(sentences(at_all)[0], at_all) is None
-
-
-@pytest.mark.parametrize("text", ["We decided to retry.", "We've agreed on six", "[decision] Retry six times", "Chosen option: six", "Decided against ten",
-                                  "**Decision:** six times",
-                                  "The team settled on six", "It was decided last week"])
+@pytest.mark.parametrize("text", ROWS["decisions"])
 def test_decisions_are_seen(text): assert is_decision(lines(mem("x", text))[1])
 
 
-@pytest.mark.parametrize("text", ["We have not decided.", "Did we decide on six?", "Nothing was decided.", "Once we agreed on six",
-                                  "Proposal: we decided on six", "Maybe we agreed", "Six times",
-                                  "> We decided to retry.", "...we decided to", "Markers are `[decision]` and others"])
+@pytest.mark.parametrize("text", ROWS["no decisions"])
 def test_what_is_no_decision(text): assert not any(map(is_decision, lines(mem("x", text))[1:]))
 
 
@@ -283,10 +219,7 @@ OLD = mem("Failed jobs are kept for 30 days", "Failed jobs are kept for 30 days 
           "We decided to retry jobs six times.", days_ago=90)
 
 
-@pytest.mark.parametrize("new,over", [
-    ("Failed jobs are kept for 60 days now", ["Failed jobs are kept for 30 days"] * 2), ("Six attempts are too few: ten", []),
-    ("Jobs: ten instead of six attempts", [-1]),
-    ("Workers get 60 days of holidays", []), ("Failed jobs are kept for 30 days, logs of failed jobs for 60 days", []), ("Failed jobs are kept for 60 MB", [])])
+@pytest.mark.parametrize("new,over", ROWS["which sentence is over"])
 def test_which_sentence_is_over(new, over):
     found = [a.text for a, _ in overturned_sentences(OLD, mem(new))]
     assert len(found) == len(over) and all(sentences(OLD)[-1].text == f if o == -1 else f.startswith(o) for f, o in zip(found, over))
@@ -319,17 +252,6 @@ def test_an_amendment_that_is_outdated_itself_is_not_told():
     s = summarize([OLD, new, newest], {new.id: newest}, amended={OLD.id: new})
     told = " ".join(t for name, t in parts(s).items() if not name.startswith("superseded"))
     assert "30 days" not in told and "60 days" not in told and "90 days" in told
-
-
-def test_the_id_knows_the_amendment():
-    a, b = mem("Use cron for jobs", days_ago=9), mem("Use a queue for jobs", days_ago=5)
-    assert len({summarize([a, b], amended=x).id for x in ({}, {a.id: b}, {a.id: OLD})}) == 3
-    assert summarize([a, b], {a.id: b}, amended={a.id: OLD}) == summarize([a, b], {a.id: b})  # as a whole outweighs in part
-
-
-def test_overturning_needs_a_value():
-    assert not overturns("Jobs are not retried", "Jobs are retried") and overturns("Jobs are retried ten times", "Jobs are retried six times")
-    assert not overturns("Jobs are retried six times", "Jobs are retried six times")
 
 
 # Time
@@ -367,23 +289,3 @@ def test_the_sample(clusters):
         assert all(any(q.holds(m) for m in ms) for q in s.quotes) and all(places(s).values()) and len(s.summary.split()) <= 100
         assert 0 < s.coverage <= 1 and s.title and places(s)["title"]
         assert as_title(max((q for q in places(s)["title"]), key=lambda q: len(q.text))) is not None
-
-
-@pytest.mark.slow
-def test_the_sample_with_half_of_it_outdated(clusters):
-    for i, ms in enumerate(clusters):
-        ordered = sorted(ms, key=lambda m: (m.timestamp, m.id))
-        gone = {m.id: ordered[-1] for m in ordered[:-1:2]}
-        s = summarize(ms, gone)
-        told = [q for name, where in places(s).items() if not name.startswith("superseded") for q in where if q.memory_id in gone]
-        assert s.confidence.overall >= 0.95 * 0.6, i  # A day beside another month of a similar sentence looks changed
-        assert all(any(same_statement(normalized(q.text), normalized(c.text)) for m in ms if m.id not in gone for c in sentences(m)) for q in told)
-        assert {f.source_memory_id for f in s.superseded_facts} == set(gone)
-
-
-def test_the_factors():
-    same_again = [mem("Retry webhooks six times", "Six attempts over 24 h.", days_ago=d) for d in (1, 2)]
-    other = mem("The office has a new coffee machine", "It stands in the kitchen.", days_ago=3)
-    c = summarize([*same_again, other]).confidence
-    assert c.novelty == pytest.approx(2 / 3) and 0 < c.specificity < 1 and 0 < c.actionability < 1 and 0 < c.relevance < 1 and c.coherence == 0.6
-    assert summarize([other]).confidence.specificity == 0 == summarize([replace(other, namespace="learnings")]).confidence.actionability

@@ -1,21 +1,20 @@
 """Verifying summaries: what is quoted passes, what is changed is found, and no text breaks it."""
 import json
-from collections import defaultdict
-
 import pytest
-from git_notes_consolidation.similarity.clusters import cluster_memories
-from git_notes_consolidation.core.settings import SubconsciousnessConfig
-from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
-from git_notes_consolidation.core.models import Quote
-from git_notes_consolidation.text.sentences import split_sentences
-from git_notes_consolidation.summaries.extraction import summarize_cluster
-from git_notes_consolidation.summaries.verification import parts, verify
-from helpers import ROOT
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from collections import defaultdict
+from helpers import ROOT, rows_of
+from hypothesis import given, settings, strategies as st
 from mutants import KINDS, mutate, retell
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.similarity.clusters import cluster_memories
+from git_notes_consolidation.similarity.lexical import LexicalEmbedder
+from git_notes_consolidation.summaries.extraction import summarize_cluster
+from git_notes_consolidation.summaries.verification import verify
+from git_notes_consolidation.text.words import split_sentences
 
+
+ROWS = rows_of(__name__)
 TOPIC = [mem("Retry webhooks six times", "Six attempts over 24 h, because receivers are down for a night at most. Never retry a 410.", days_ago=40),
          mem("Webhook retries need jitter", "Jitter of 20% in `src/webhooks/retry.py` spreads the load. Not cached.", days_ago=30, namespace="learnings"),
          mem("Webhook signatures are HMAC", "Sign webhooks with HMAC-SHA256. Since 3 May 2026 in v1.4.2, on Python 3.11.", days_ago=20)]
@@ -36,20 +35,25 @@ def summaries():
 # One at a time
 
 
-@pytest.mark.parametrize("text", [
-    "Webhooks are retried six times within one day.", "Webhook retries use a jitter of 20 percent, see retry.py.", "A 410 isn't retried.",
-    "Webhooks have been signed with HMAC SHA-256 since May 2026.", "Since v1.4.2, on Python 3.11, webhooks are signed.", "86,400 seconds, 6 attempts.", "",
-    "Receivers are down for a night at most; jitter of 0.2 spreads the load.", "Attempts happen six times per day."])
+@pytest.mark.parametrize("text", ROWS["what is faithful"])
 def test_what_is_faithful(text): assert doubts(text) == set()
 
 
-@pytest.mark.parametrize("text,fault", [
-    ("Webhooks are retried seven times.", "invented"), ("Six attempts over 24 minutes.", "invented"), ("Sign webhooks with HMAC-SHA512.", "invented"),
-    ("Since 4 May 2026 in v1.4.2.", "invented"), ("Since 3 May 2026 in v1.4.3.", "invented"),
-    ("Jitter of 20% in `src/mail/retry.py` spreads the load.", "invented"),
-    ("Always retry a 410.", "affirmed"), ("Receivers are never down for a night.", "denied"), ("Tenants pay by invoice in three currencies.", "strange"),
-    ("The cost is 90 EUR.", "invented"), ("Webhooks were signed by Jonas.", "name")])
+@pytest.mark.parametrize("text,fault", ROWS["what is not"])
 def test_what_is_not(text, fault): assert fault in doubts(text)
+
+
+PUMPS = [mem("The pump has seven attempts"), mem("Six attempts for the motor", "And for the fan.")]
+DOWN = [mem("Outage", "The relay was down yesterday, again on Tuesday.", days_ago=0)]
+
+
+@pytest.mark.parametrize(("said", "sources", "faults"), [
+    ("Retries: motor and fan six attempts, pump seven.", PUMPS, set()), ("The pump has seven attempts, the motor six.", PUMPS, set()),
+    ("The pump has six attempts.", [*TOPIC, mem("The pump has seven attempts", "Its valves have two.", days_ago=1)], {"changed"}),
+    ("The relay was down on 31 October 2026.", DOWN, set()), ("In November 2026 the relay was down.", DOWN, set()),
+    ("The relay was down on 28 October 2026.", DOWN, {"invented"}),
+    *((f"The pump runs {x}.", [mem("The pump runs each 8 hours")], set()) for x in ("three times a day", "every 8 hours", "once in 480 minutes"))])
+def test_values_in_their_places(said, sources, faults): assert doubts(said, sources) == faults
 
 
 def test_a_fault_names_both_sides():
@@ -57,30 +61,6 @@ def test_a_fault_names_both_sides():
     (f,) = v.wrong
     assert (f.part, f.said, f.faults[0].instead, v.faithfulness) == ("summary", "A 410 is retried.", "Never retry a 410.", 0.5)
     assert f.source.holds(next(m for m in TOPIC if m.id == f.source.memory_id)) and "A 410 is retried. Receivers"[f.start:f.end] == f.said
-
-
-def test_a_value_in_anothers_place():
-    sources = [*TOPIC, mem("The pump has seven attempts", "Its valves have two.", days_ago=1)]
-    assert "changed" in doubts("The pump has six attempts.", sources) and doubts("The pump has seven attempts.", sources) == set()
-
-
-@pytest.mark.parametrize("said", ["Retries: motor and fan six attempts, pump seven.", "The pump has seven attempts, the motor six."])
-def test_values_side_by_side(said):
-    assert doubts(said, [mem("The pump has seven attempts"), mem("Six attempts for the motor", "And for the fan.")]) == set()
-
-
-def test_days_that_stand_in_no_text():
-    m = mem("Outage", "The relay was down yesterday, again on Tuesday.", days_ago=0)
-    assert doubts("The relay was down on 31 October 2026.", [m]) == doubts("In November 2026 the relay was down.", [m]) == set()
-    assert doubts("The relay was down on 28 October 2026.", [m]) == {"invented"}
-
-
-@pytest.mark.parametrize("said", ["three times a day", "every 8 hours", "once in 480 minutes"])
-def test_composed_values(said): assert doubts(f"The pump runs {said}.", [mem("The pump runs each 8 hours")]) == set()
-
-
-def test_counts_are_not_invented():
-    assert doubts("Two webhooks limits exist: attempts and jitter.") == set() and doubts("Jitter has two parts.") == set()
 
 
 def test_what_is_outdated_must_be_told_as_past():
@@ -110,8 +90,10 @@ def test_an_amended_memory_holds_but_for_the_value_that_was_changed():
 
 
 def test_a_value_that_falls_falls_everywhere():
-    v = verify("Webhooks get 7 attempts. The load is spread over seven attempts by jitter.", TOPIC)
-    assert len(v.wrong) == 2
+    assert len(verify("Webhooks get 7 attempts. The load is spread over seven attempts by jitter.", TOPIC).wrong) == 2
+
+
+def test_relative_dates_mean_nothing_to_a_reader(): assert "undated" in doubts("Webhooks were retried six times yesterday.")
 
 
 def test_what_is_missing_is_no_fault():
@@ -120,20 +102,10 @@ def test_what_is_missing_is_no_fault():
     assert v.ok() and v.missing == ("Never retry a 410.",) and verify(more, TOPIC, expected=more).missing == ()
 
 
-def test_relative_dates_mean_nothing_to_a_reader():
-    assert "undated" in doubts("Webhooks were retried six times yesterday.")
-
-
 def test_quotations_are_held_to_their_words():
     def shown(quote): return not verify("Webhooks are retried six times.", TOPIC, quotes={"Webhooks are retried six times.": quote}).wrong
     assert shown("retry webhooks SIX times") and shown("six  attempts, over 24 h") and not shown("seven attempts") and not shown("Not cached")
     assert verify("Jitter is 20%.", TOPIC, quotes={"another": "x"}).wrong[0].faults[0].kind == "unquoted"
-
-
-def test_the_figures():
-    whole, half = verify(" ".join(f"{m.summary}. {m.content}" for m in TOPIC), TOPIC), verify("Webhook signatures are HMAC.", TOPIC)
-    assert (whole.faithfulness, whole.coverage) == (1.0, 1.0) and (half.faithfulness, half.coverage) == (1.0, pytest.approx(1 / 3))
-    assert verify("Moons shine brightly.", TOPIC).faithfulness == 0.0 and verify("", []).ok()
 
 
 # Any text
@@ -208,25 +180,3 @@ def test_summaries_told_freely():
 
 
 # Mutations
-
-
-@pytest.mark.parametrize("kind", KINDS)
-def test_a_mutation_is_one_change_and_always_the_same(summaries, kind):
-    for i, (s, _) in enumerate(summaries[:25]):
-        made = mutate(s, kind, i, ["Cats are grey in Lisbon."])
-        assert made == mutate(s, kind, i, ["Cats are grey in Lisbon."]) and (made is None or made != s and made.quotes == s.quotes)
-        if made is None: continue
-        if kind == "dropped": assert len(made.key_facts) + len(made.decisions) == len(s.key_facts) + len(s.decisions) - 1
-        else: assert len(set(parts(made).items()) - set(parts(s).items())) == 1
-
-
-@given(texts, st.sampled_from(KINDS), st.integers(0, 99))
-def test_any_text_is_mutated_or_not(text, kind, seed):
-    made = mutate(text, kind, seed, ["Cats are grey."])
-    assert made is None or made != text
-    assert isinstance(retell(text, seed), str)
-
-
-def test_quotes_are_the_sources_own(summaries):
-    s, members = summaries[0]
-    assert all(isinstance(f.source, Quote) for f in verify(s, members).findings)

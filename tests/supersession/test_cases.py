@@ -4,7 +4,7 @@ from datetime import timedelta
 
 import pytest
 from calls import gnc, made, new_repo, run, state_of
-from git_notes_consolidation.consolidation.view import view
+from git_notes_consolidation.consolidation.scan import view
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType
 from git_notes_consolidation.store.git import open_repo

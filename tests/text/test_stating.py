@@ -4,8 +4,7 @@ import re
 import pytest
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.text.factuality import _NO_CHANGE, hedge, undecided
-from git_notes_consolidation.text.scopes import continues, other_scope
-from git_notes_consolidation.text.topics import any_of, other_subject
+from git_notes_consolidation.text.topics import any_of, continues, other_scope, other_subject
 from helpers import rows_of
 
 ROWS = rows_of(__name__)

@@ -18,10 +18,9 @@ from hypothesis import given, strategies as st
 from git_notes_consolidation.core.memory import mem, SAMPLE_NOW
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.evaluation.stories import closure, load_stories
-from git_notes_consolidation.writing.files import archive
-from git_notes_consolidation.writing.files.claude import claude_folder, project_slug
-from git_notes_consolidation.writing.files.reading import MemoryFile, direction, entries_of, memory_files, read_memory_file
-from git_notes_consolidation.writing.files.tidy import Budget, Taken, excess, plan_tidy, still_says
+from git_notes_consolidation.writing import tidy
+from git_notes_consolidation.writing.reading import MemoryFile, claude_folder, direction, entries_of, memory_files, project_slug, read_memory_file
+from git_notes_consolidation.writing.tidy import Budget, Taken, excess, plan_tidy, still_says
 
 CONFIG = SubconsciousnessConfig()
 NOTES = """# Memory
@@ -73,12 +72,12 @@ def test_entries_lie_in_their_bytes_and_what_goes_is_all_that_changes(raw, data)
         loose = [e for e in f.entries if e.loose]
         some = data.draw(st.lists(st.sampled_from(loose), unique_by=id)) if loose else []
         taken = sorted((Taken(e, "budget") for e in some), key=lambda t: t.entry.place)
-        p = archive.FilePlan(f, tuple(taken))
+        p = tidy.FilePlan(f, tuple(taken))
         rest, at = b"", 0
         for t in taken: rest, at = rest + raw[at:t.entry.place.start], t.entry.place.end
         assert p.after == rest + raw[at:]
-        _, rows = archive.archive_lines(p, SAMPLE_NOW)
-        assert archive.put_back(p.after, rows[:-1]) == raw
+        _, rows = tidy.archive_lines(p, SAMPLE_NOW)
+        assert tidy.put_back(p.after, rows[:-1]) == raw
 
 
 @given(FILES, st.integers(1, 12))
@@ -109,43 +108,20 @@ def test_the_last_word_is_no_repeat_of_the_first(first, second, form):
     assert first in p.after.decode().splitlines()[-1]
 
 
-def test_a_budget_takes_whole_entries_the_least_worth_first():
+def test_a_budget_takes_whole_entries_the_oldest_first():
     p = plan(NOTES, Budget(lines=5))
     assert [t.why for t in p.taken] == ["replaced", "budget", "repeated"] and not p.over
     assert p.after == b"# Memory\n\n## Decisions\n\n- 2026-02-09: The request timeout is 60 s\n"
-    days = ("Use make", "2026-02-01"), ("Tests need Redis", "2026-02-05"), ("Use make", "2026-02-09")
-    lines = "".join(json.dumps({"text": x, "at": at}) + "\n" for x, at in days)
-    assert plan(lines, Budget(lines=1), path="m.jsonl").after.decode() == lines.splitlines(True)[0]  # Said again after the other
     assert dict(plan("# A\n\n```\n1\n2\n```\n", Budget(lines=3)).over) == {"lines": 3}  # What a file is for stays
     for budget in (Budget(bytes=120), Budget(tokens=40)): assert not excess(budget, plan(NOTES, budget).after)
-
-
-def test_more_than_a_third_goes_only_when_told_so(home):
-    text = "# Memory\n\n" + "".join(f"- Fact {chr(97 + n)} of the {w}\n" for n, w in enumerate("lift gate dock roof yard hall".split()))
-    Path("MEMORY.md").write_text(text)
-    told = gnc("tidy", "MEMORY.md", "--lines", 5)
-    assert "3 of 6 entries, 3 of them only to fit" in told.out and "--max-change 0.50" in told.out
-    refused = gnc("tidy", "MEMORY.md", "--lines", 5, "--apply")
-    assert refused.code == 3 and "--max-change 0.50" in refused.err and Path("MEMORY.md").read_text() == text
-    assert gnc("tidy", "MEMORY.md", "--lines", 6, "--apply").code == 0 and Path("MEMORY.md").read_text().count("\n- ") == 4
-    assert gnc("tidy", "MEMORY.md", "--lines", 4, "--apply", "--max-change", 0.5).code == 0 and Path("MEMORY.md").read_text().count("\n- ") == 2
-    gnc("tidy", "MEMORY.md", "--undo"); gnc("tidy", "MEMORY.md", "--undo")
-    assert Path("MEMORY.md").read_text() == text
-
-
-# Records: a label is no title
 
 
 # How files in public repositories are built, each in our own words: there the same words say two things, or stand where nothing may go
 BUILT = {
     "accounts": "# Memory\n\n## Mail\n\n- **Address:** bot@mail.example\n- **Password:** in the vault\n\n"
                 "## Forum\n\n- **Address:** bot@mail.example\n- **Password:** in the vault\n",
-    "files of features": "# Phase\n\n## Login\n\nFiles:\n\n- `app/views.py`\n- `app/models.py`\n\n## Billing\n\nFiles:\n\n- `app/views.py`\n",
     "a template": "# Lesson\n\n## What happened\n\n_Example:_\n\n- It was slow\n\n## What we did\n\n_Example:_\n\n- It was slow\n",
-    "phases": "# Plan\n\n"
-              "### Phase 1\n\n- [x] Write the tests\n- **Status:** done\n\n### Phase 2\n\n- [ ] Write the tests\n- **Status:** done\n",
     "tags": "# Style\n\n<context>\n\n- Short words\n\n</context>\n\n<tone>\n\n- Short words\n\n</tone>\n",
-    "an index": "# Memory index\n\n- [Release day](release-day.md): releases go out on Tuesdays\n- [Tests](tests.md): run them with make\n",
     "commands": "## Commands\n\n- `npm test`: run all tests\n"
                 "- `npm run test:unit`: run unit tests\n- `npm run build`: build\n- `npm run build:dev`: build, with maps\n",
     "a table of rules": "## Rules\n\n| rule | why |\n|---|---|\n| Lint | CI |\n| Lint | CI |\n",
@@ -182,7 +158,7 @@ def test_nothing_is_written_before_it_is_asked_for_and_undo_gives_the_same_bytes
 def test_what_somebody_changed_is_left_alone(home):
     p, = plan_tidy([read_memory_file("MEMORY.md")], CONFIG, SAMPLE_NOW)
     Path("MEMORY.md").write_text(NOTES + "- a new line\n")
-    with pytest.raises(archive.Changed, match="nothing was written"): archive.apply_tidy(p, SAMPLE_NOW)
+    with pytest.raises(tidy.Changed, match="nothing was written"): tidy.apply_tidy(p, SAMPLE_NOW)
     assert Path("MEMORY.md").read_text() == NOTES + "- a new line\n"
     gnc("tidy", "MEMORY.md", "--apply")
     Path("MEMORY.md").write_text("- mine\n")
@@ -207,16 +183,14 @@ def test_undo_after_an_edit_loses_no_byte_of_it(raw, edits, data):
     f = read(raw)
     loose = [e for e in f.entries if e.loose]
     some = data.draw(st.lists(st.sampled_from(loose), unique_by=id, min_size=1)) if loose else []
-    p = archive.FilePlan(f, tuple(sorted((Taken(e, "budget") for e in some), key=lambda t: t.entry.place)))
-    _, (*rows, last) = archive.archive_lines(p, SAMPLE_NOW)
+    p = tidy.FilePlan(f, tuple(sorted((Taken(e, "budget") for e in some), key=lambda t: t.entry.place)))
+    _, (*rows, last) = tidy.archive_lines(p, SAMPLE_NOW)
     now = edited(p.after, edits)
-    for below in (True, False):
-        if not (found := archive.put_among(p.after, now, rows, below)): continue
-        made, spans = found
-        rest = made
+    if found := tidy.put_among(p.after, now, rows):
+        rest, spans = found
         for a, b in reversed(spans): rest = rest[:a] + rest[b:]
-        assert rest == now and all(r["bytes"].encode() in made for r in rows)
-    made = archive._restore(last, rows, now, "MEMORY.md", SAMPLE_NOW)
+        assert rest == now and all(r["bytes"].encode() in found[0] for r in rows)
+    made = tidy._restore(last, rows, now, "MEMORY.md", SAMPLE_NOW)
     if made not in (None, now, raw):
         def items(raw): return [(e.title, e.body) for e in read(raw).entries if e.kind == "item"]
         left = items(made)
@@ -228,12 +202,12 @@ def test_an_edit_elsewhere_and_what_was_taken_out_are_both_there(gone, at, what)
     "As if the edit had been made before anything was taken out."
     lines = ["# Memory\n", "\n", *(f"- 2026-02-{n + 1:02}: The rule number {n} is to be kept\n" for n in range(15))]
     f = read("".join(lines))
-    p = archive.FilePlan(f, tuple(Taken(e, "budget") for n, e in enumerate(f.entries) if n in gone))
-    _, (*rows, last) = archive.archive_lines(p, SAMPLE_NOW)
+    p = tidy.FilePlan(f, tuple(Taken(e, "budget") for n, e in enumerate(f.entries) if n in gone))
+    _, (*rows, last) = tidy.archive_lines(p, SAMPLE_NOW)
     if {at - 1, at, at + 1} & {*gone}: return
     def edit(raw): return edited(raw, [(raw.splitlines(True).index(lines[at + 2].encode()), what, "- 2026-03-01: Something new\n")])
-    made = archive._restore(last, rows, edit(p.after), "MEMORY.md", SAMPLE_NOW)
-    assert made == edit(f.raw) == archive._restore(last, rows, made, "MEMORY.md", SAMPLE_NOW)  # Cut off, and once again
+    made = tidy._restore(last, rows, edit(p.after), "MEMORY.md", SAMPLE_NOW)
+    assert made == edit(f.raw) == tidy._restore(last, rows, made, "MEMORY.md", SAMPLE_NOW)  # Cut off, and once again
 
 
 def test_a_write_protected_file_is_left_alone(home):
@@ -244,8 +218,8 @@ def test_a_write_protected_file_is_left_alone(home):
     assert gnc("tidy", "MEMORY.md", "--apply", "--diff").code == 3
 
 
-def dies(n, what, when):
-    "A process that is killed before or after its n-th call to the system; whether it was done before that."
+def dies(n, when):
+    "A process that is killed before or after its n-th call to the system, tidying or taking back; whether it was done before that."
     count = [0]
     def dying(real):
         def call(*args, **kw):
@@ -255,53 +229,38 @@ def dies(n, what, when):
             if count[0] == n: os.kill(os.getpid(), signal.SIGKILL)
             return out
         return call
-    p = plan_tidy([read_memory_file("MEMORY.md", blame=False)], CONFIG, SAMPLE_NOW)[0] if what == "apply" else None
+    p, = plan_tidy([read_memory_file("MEMORY.md", blame=False)], CONFIG, SAMPLE_NOW)
     if pid := os.fork(): return os.waitpid(pid, 0)[1] == 0
     try:
         for name in ("open", "fsync", "replace", "chmod", "close", "unlink"): setattr(os, name, dying(getattr(os, name)))
         builtins.open = dying(builtins.open)
-        archive.apply_tidy(p, SAMPLE_NOW) if p else archive.undo_tidy(Path("MEMORY.md").resolve(), "MEMORY.md", SAMPLE_NOW)
+        tidy.apply_tidy(p, SAMPLE_NOW) if p.taken else tidy.undo_tidy(Path("MEMORY.md").resolve(), "MEMORY.md", SAMPLE_NOW)
         os._exit(0)
     finally: os._exit(1)
 
 
 @pytest.mark.skipif(os.name == "nt", reason="kill -9")
 @pytest.mark.parametrize("when", ["before", "after"])
-def test_killed_at_every_step_nothing_is_lost(home, when):
+@pytest.mark.parametrize("new", ["", "- 2026-02-20: Use pnpm\n"], ids=["as it was", "edited since"])
+def test_killed_at_every_step_nothing_is_lost(home, when, new):
     "What is in no file is in the archive, and the file is either what it was or what it should be."
+    path = Path("MEMORY.md")
     for n in range(1, 40):
         for name in os.listdir(): os.unlink(name)
-        Path("MEMORY.md").write_text(NOTES)
-        whole = dies(n, "apply", when)
-        now = Path("MEMORY.md").read_text()
-        assert now in (NOTES, TIDY)
+        path.write_text(NOTES)
+        whole = dies(n, when)
+        assert (now := path.read_text()) in (NOTES, TIDY)
         if now == TIDY:
             kept = Path("MEMORY.md.archive.jsonl").read_text()
             assert all(json.dumps(x, ensure_ascii=False)[1:-1] in kept for x in NOTES.splitlines(True) if x not in TIDY)
-        assert gnc("tidy", "MEMORY.md", "--apply").code == 0 and Path("MEMORY.md").read_text() == TIDY
-        back = dies(n, "undo", when)
-        assert Path("MEMORY.md").read_text() in (NOTES, TIDY)
-        if Path("MEMORY.md").read_text() == TIDY: gnc("tidy", "MEMORY.md", "--undo")
-        assert Path("MEMORY.md").read_text() == NOTES
+        assert gnc("tidy", "MEMORY.md", "--apply").code == 0 and path.read_text() == TIDY
+        path.write_text(TIDY + new)
+        back = dies(n, when)
+        assert (now := path.read_text()) in (NOTES + new, TIDY + new)
+        assert gnc("tidy", "MEMORY.md", "--undo").code == (now == NOTES + new)  # Then there is nothing to take back
+        assert path.read_text() == NOTES + new
         if whole and back: break
     assert whole and back and n > 5
-
-
-@pytest.mark.skipif(os.name == "nt", reason="kill -9")
-def test_killed_while_an_edited_file_is_taken_back_it_is_the_one_or_the_other(home):
-    new = "- 2026-02-20: Use pnpm\n"
-    for n in range(1, 30):
-        for name in os.listdir(): os.unlink(name)
-        Path("MEMORY.md").write_text(NOTES)
-        gnc("tidy", "MEMORY.md", "--apply")
-        Path("MEMORY.md").write_text(TIDY + new)
-        whole = dies(n, "undo", "after")
-        now = Path("MEMORY.md").read_text()
-        assert now in (TIDY + new, NOTES + new)
-        assert gnc("tidy", "MEMORY.md", "--undo").code == (now == NOTES + new)  # Then there is nothing to take back
-        assert Path("MEMORY.md").read_text() == NOTES + new
-        if whole: break
-    assert whole and n > 5
 
 
 def test_two_at_once_one_is_done_and_nothing_is_lost(home):
@@ -310,8 +269,8 @@ def test_two_at_once_one_is_done_and_nothing_is_lost(home):
     plans = [plan_tidy([read_memory_file("MEMORY.md")], CONFIG, SAMPLE_NOW + timedelta(seconds=k))[0] for k in range(6)]
     out = []
     def one(p):
-        try: out.append(archive.apply_tidy(p, SAMPLE_NOW))
-        except archive.Changed: out.append("")
+        try: out.append(tidy.apply_tidy(p, SAMPLE_NOW))
+        except tidy.Changed: out.append("")
     threads = [threading.Thread(target=one, args=(p,)) for p in plans]
     for t in threads: t.start()
     for t in threads: t.join()
@@ -416,6 +375,9 @@ def repo(home):
     return home
 
 
+def held(): return {x["text"] for x in map(json.loads, gnc("export", "--format", "jsonl").out.splitlines())}
+
+
 def test_import_is_one_run_that_adds_once_and_can_be_taken_back(repo):
     first = gnc("--json", "import", "MEMORY.md").json
     assert (first["added"], first["known"]) == (4, 0) and gnc("--json", "import", "MEMORY.md").json["added"] == 0
@@ -431,12 +393,10 @@ def test_a_changed_line_is_a_newer_version_of_its_place(repo):
     Path("MEMORY.md").write_text(NOTES.replace("timeout is 60 s", "timeout is 90 s") + "- 2026-02-20: Use pnpm\n")
     r = gnc("--json", "import", "MEMORY.md").json
     assert (r["added"], r["known"], r["versions"]) == (2, 3, 1)
-    held = [x["text"] for x in map(json.loads, gnc("export", "--format", "jsonl").out.splitlines())]
-    assert "The request timeout is 90 s" in held and "The request timeout is 60 s" not in held
+    assert "The request timeout is 90 s" in held() and "The request timeout is 60 s" not in held()
     Path("MEMORY.md").write_text(NOTES)  # … and back again
     assert gnc("--json", "import", "MEMORY.md").json["versions"] == 1
-    held = [x["text"] for x in map(json.loads, gnc("export", "--format", "jsonl").out.splitlines())]
-    assert "The request timeout is 60 s" in held and "The request timeout is 90 s" not in held
+    assert "The request timeout is 60 s" in held() and "The request timeout is 90 s" not in held()
     assert gnc("--json", "audit").code == 0
 
 
@@ -456,9 +416,6 @@ def test_export_stays_in_its_budget_and_is_read_back(repo):
     assert {e.title.partition(" (mem_")[0] for e in read_memory_file("OUT.md").entries} == {"Lint before every push", "The request timeout is 60 s"}
     for form in ("md", "jsonl", "csv"): assert 0 < len(gnc("export", "--format", form, "--bytes", 400).out.encode()) <= 400
     assert gnc("export", "--format", "csv").out.count("\n") == 3 and gnc("export", "--format", "md", "--namespace", "nope").code == 2
-
-
-def held(): return {x["text"] for x in map(json.loads, gnc("export", "--format", "jsonl").out.splitlines())}
 
 
 @pytest.mark.parametrize("form", ["md", "jsonl"])
@@ -527,20 +484,6 @@ def test_claude_codes_folder_is_found_for_every_worktree(repo, tmp_path, monkeyp
     assert claude_folder(tmp_path / "other", os.environ) == there
     assert gnc("tidy", "--claude", "--apply").code == 0 and (there / "MEMORY.md").read_text() == TIDY
     assert gnc("tidy", "--claude", "--undo").code == 0 and (there / "MEMORY.md").read_text() == NOTES
-    (repo / ".claude").mkdir()
-    (repo / ".claude" / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(tmp_path)}))
-    assert claude_folder(repo, os.environ) == there  # A repository's settings name no folder
-    (config / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(tmp_path / "other")}))
-    assert claude_folder(repo, os.environ) == tmp_path / "other"
-
-
-def test_undo_keeps_what_was_written_since(home):
-    gnc("tidy", "MEMORY.md", "--apply")
-    Path("MEMORY.md").write_text(TIDY.replace("every push", "every push, and before a release") + "- 2026-02-20: Use pnpm\n")
-    assert "what was written since stays" in gnc("tidy", "MEMORY.md", "--undo").out
-    new = NOTES.replace("every push", "every push, and before a release", 1)
-    assert Path("MEMORY.md").read_text() == new + "- 2026-02-20: Use pnpm\n"
-    assert gnc("tidy", "MEMORY.md", "--undo").code == 1
 
 
 def test_undo_parts_nothing_from_what_it_belongs_to(home):

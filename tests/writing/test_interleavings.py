@@ -1,30 +1,29 @@
 """Any order of remembering, consolidating, undoing, deciding, forgetting, restoring and syncing, in two clones, beside a model that a child could check."""
+import pytest
 import shutil
 import tempfile
+from calls import made
 from datetime import timedelta
-from pathlib import Path
-
-import pytest
-from git_notes_consolidation.store import audit
-from git_notes_consolidation.consolidation import stores as service
-from git_notes_consolidation.consolidation import undo as consolidation_undo
-from git_notes_consolidation.consolidation import scan as consolidation_scan
-from git_notes_consolidation.consolidation import service as consolidation_service
-from git_notes_consolidation.consolidation import view as consolidation_view
-from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.writing.effects import BadFact
-from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.core.models import EdgeType
-from git_notes_consolidation.store.git import MEM, open_repo, tips
-from git_notes_consolidation.store.state import fold
-from git_notes_consolidation.store.events import read_events
-from git_notes_consolidation.writing.review import accept, reject
-from git_notes_consolidation.store.sync import sync
-from git_notes_consolidation.writing.write import open_writing
+from helpers import git
 from hypothesis import HealthCheck, Phase, settings, strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, invariant, rule, run_state_machine_as_test
-from calls import made
-from helpers import git
+from pathlib import Path
+from git_notes_consolidation.consolidation import (
+    service as consolidation_service, stores as service)
+from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
+from git_notes_consolidation.core.models import EdgeType
+from git_notes_consolidation.store import audit
+from git_notes_consolidation.store.events import read_events
+from git_notes_consolidation.store.git import MEM, open_repo, tips
+from git_notes_consolidation.store.state import fold
+from git_notes_consolidation.store.sync import sync
+from git_notes_consolidation.writing.decide import BadFact
+from git_notes_consolidation.writing.review import accept, reject
+from git_notes_consolidation.writing.write import open_writing
+from git_notes_consolidation.consolidation import scan as consolidation_scan
+from git_notes_consolidation.consolidation import status as consolidation_status
+
 
 pytestmark = pytest.mark.slow
 
@@ -149,7 +148,7 @@ class Interleavings(RuleBasedStateMachine):
         model, s = self.models[which], service.open_service(self.clones[which], clock=self.now)
         runs = [r[0] for r in model.live()]
         if not runs: return
-        name, *targets = consolidation_undo.undo(s, runs[at % len(runs)], confirmed=True)
+        name, *targets = consolidation_status.undo(s, runs[at % len(runs)], confirmed=True)
         assert targets[0] == runs[at % len(runs)] and set(targets) <= set(runs)
         model.add(name, "undo", targets)
 
@@ -180,7 +179,7 @@ class Interleavings(RuleBasedStateMachine):
     @invariant()
     def is_as_the_model_says(self):
         for clone, model, w in zip(self.clones, self.models, self.writers):
-            v = consolidation_view.view(open_repo(clone))
+            v = consolidation_scan.view(open_repo(clone))
             shown, again, over, asked = model.state()
             mine = {i for r in model.log.values() if r[1] == "write" for i in [r[2]]}
             there = {m.id: m for m in v.scan.memories}

@@ -21,13 +21,13 @@ from ... import __version__
 from ...core.memory import as_utc, moment, UTC
 from ...core.loading import load_settings, project_file, Settings
 from ...core.settings import NAMESPACE_IMPORTANCE
-from ...core.remedies import FETCH_NOTES, NONE_THERE
+from ...core.startup import FETCH_NOTES, NONE_THERE
 from ...core.visible import visible
 from ...store.git import git, MEM, missing_memories, none_there, open_repo, tips
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation.service import ConsolidationService
-    from git_notes_consolidation.consolidation.view import Looking
+    from git_notes_consolidation.consolidation.scan import Looking
     from git_notes_consolidation.recall.service import RecallService
     from git_notes_consolidation.writing.write import WritingService
 
@@ -170,7 +170,7 @@ class Call:
 
     def place(self) -> Looking:
         "The repository and its settings, to look at; nothing that judges is loaded."
-        from git_notes_consolidation.consolidation.view import Looking
+        from git_notes_consolidation.consolidation.scan import Looking
         return Looking(open_repo(self.repo), self.settings(), self.clock)
 
     def recall(self, **arguments: Any) -> RecallService:

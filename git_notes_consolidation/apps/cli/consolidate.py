@@ -4,36 +4,37 @@
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #69d98461
 from __future__ import annotations
-import json, math, os, sys, time, typer
+import json
+import math
+import os
+import sys
+import time
+import typer
 from collections import Counter
 from collections.abc import Collection, Iterator, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from dataclasses import asdict, replace
 from pathlib import Path
 from rich.progress import MofNCompleteColumn
 from typing import Any, cast
-from ..fleet import sweep as sweeping
-from ..fleet.workers import cluster, NoCluster, scheduler_address
-from ...consolidation import service as consolidation_service
-from ...consolidation import undo as consolidation_undo
-from ...consolidation.plan import Plan
-from ...consolidation.scan import Scope
-from ...consolidation.stores import scope_of
-from ...consolidation.triggers import Event, EVENTS, in_domain
-from ...consolidation.view import shown, View, view
-from ...core.authors import author_of
-from ...core.models import MemoryTier
-from ...core.processes import process_count
-from ...core.reports import ConsolidationPhase, ConsolidationResult
-from ...core.settings import PROGRAMS
-from ...llm.redact import stays
-from ...session.hooks import ConsolidationHook
-from ...store.git import RepoError
-from ...store.state import open_questions
+from .. import fleet as sweeping
 from .app import (
-    app, argument, Call, DRY_RUN, examples, flag, Lines, LLM, LOCAL_ONLY, option, parse_date, plain,
-    require_namespace, short, table, Usage, why_empty, write_file)
+    Call, DRY_RUN, LLM, LOCAL_ONLY, Lines, Usage, app, argument, examples, flag, option, parse_date,
+    plain, require_namespace, short, table, why_empty, write_file)
 from .look import change_lines, changes, llm_rows
+from ...consolidation import (
+    service as consolidation_service, status as consolidation_status)
+from ...consolidation.plan import Plan
+from ...consolidation.scan import Scope, View, shown, view
+from ...consolidation.stores import scope_of
+from ...consolidation.triggers import EVENTS, Event, in_domain
+from ...core.memory import author_of
+from ...core.models import ConsolidationPhase, ConsolidationResult, MemoryTier
+from ...core.runtime import process_count
+from ...core.settings import PROGRAMS
+from ...llm.redact import secret_warning
+from ...session.hooks import ConsolidationHook
+from ...store.state import open_questions
 
 # %% auto #0
 __all__ = ['progress', 'report', 'consolidate', 'undo', 'fleet']
@@ -198,7 +199,7 @@ def _read(path: Path) -> str:
 def _still_there(v: View, runs: Collection[str]) -> list[str]:
     "Secrets that an undo of these runs hides and git keeps."
     wrote = {r["subject"] for *_, r in v.events.records if r["kind"] == "wrote" and r.get("run") in runs}
-    return [f"{short(m.id)}: {w}" for m in v.scan.memories if m.id in wrote for w in stays(m.text)]
+    return [f"{short(m.id)}: {w}" for m in v.scan.memories if m.id in wrote for w in secret_warning(m.text)]
 
 
 def _latest(v: View) -> str:
@@ -224,16 +225,16 @@ def undo(
     s = call.service()
     if run == "last": run = _latest(view(s.repo))
     if keep_facts:
-        name, of = consolidation_undo.keep_facts(s, run, by=author_of(os.environ).by)
+        name, of = consolidation_status.keep_facts(s, run, by=author_of(os.environ).by)
         return call.show({"undo": name, "runs": [of]},
                          f"Undid what {short(of)} did to other memories; what it wrote stays.",
                          f"Bring it back: gnc undo {short(name)}")
-    try: name, *runs = consolidation_undo.undo(s, run, confirmed=yes)
-    except consolidation_undo.NeedsConfirmation as e:
+    try: name, *runs = consolidation_status.undo(s, run, confirmed=yes)
+    except consolidation_status.NeedsConfirmation as e:
         if (call.as_json or not sys.stdin.isatty()
             or not typer.confirm(f"{e.args[0].partition('; confirm')[0]}. Go on?", err=True)):
             raise
-        name, *runs = consolidation_undo.undo(s, run, confirmed=True)
+        name, *runs = consolidation_status.undo(s, run, confirmed=True)
     warnings = _still_there(view(s.repo), runs)
     call.show({"undo": name, "runs": runs, "warnings": warnings},
               f"Undid {', '.join(map(short, runs))}; gnc log {short(runs[0])} shows what that was.",
@@ -265,10 +266,7 @@ def _begin(file: Path, resume: bool) -> None:
 
 @consolidate_app.command(epilog=examples(
     "consolidate fleet --under ~/work --dry-run: look first", "consolidate fleet --under ~/work",
-    "consolidate fleet --under ~/work --resume: go on after a stop",
-    "consolidate fleet ~/work/huge --scheduler tcp://scheduler:8786",
-    also="With `--scheduler` the workers of a Dask cluster compute and this process reads and writes. They "
-         "need this package in the same version, but not the repository."))
+    "consolidate fleet --under ~/work --resume: go on after a stop"))
 def fleet(
     ctx: typer.Context,
     paths: list[str] | None = argument("Repositories.", metavar="PATH…"),
@@ -278,8 +276,6 @@ def fleet(
     dry_run: bool = DRY_RUN,
     workers: int = option("Processes on this machine. Default: one per core, at most four.", default=0,
                           min=0),
-    scheduler: str | None = option("A Dask scheduler: tcp://HOST:PORT or tls://HOST:PORT.",
-                                   metavar="ADDRESS", envvar="MEMORY_FLEET_SCHEDULER"),
     retries: int = option("How often to retry a repository that failed.", default=2, min=0),
     resume: bool = flag("--resume", "Skip what the last sweep did, unless notes or settings changed since."),
     state: Path | None = option("Record progress in this file. Default: fleet.jsonl in your cache directory.",
@@ -287,12 +283,8 @@ def fleet(
     max_change: float | None = option("Maximum share of a repository's current memories that a run may "
                                       "supersede.", metavar="SHARE"),
 ) -> None:
-    "Consolidate many repositories, or one with the help of many machines."
+    "Consolidate many repositories."
     call: Call = ctx.obj
-    if scheduler is not None:
-        try: scheduler_address(scheduler)
-        except ValueError as e: raise Usage(f"--scheduler {e}") from None
-        if workers: raise Usage("use either --workers or --scheduler, not both")
     named = "" if list_ is None else sys.stdin.read() if list_ == "-" else _read(Path(list_))
     settings = {} if max_change is None else {"max_change": max_change}
     todo = [sweeping.Task(p, call.clock(), settings, call.config, dry_run)
@@ -306,15 +298,12 @@ def fleet(
     def failed(path: str, times: int, why: str) -> None: call.warn(f"{path}, try {times}: {why}")
     with call.bar(MofNCompleteColumn()) as bar:
         task = bar.add_task("repositories", total=len(todo))
-        try:
-            with cluster(scheduler) if scheduler else nullcontext() as pool:
-                for o in sweeping.sweep(todo, n, pool, retries, None if dry_run else file, failed):
-                    done.append(o)
-                    bar.update(task, advance=1, description=plain(Path(o.repository).name, 24))
-        except NoCluster as e: raise RepoError(str(e)) from None
+        for o in sweeping.sweep(todo, n, retries, None if dry_run else file, failed):
+            done.append(o)
+            bar.update(task, advance=1, description=plain(Path(o.repository).name, 24))
     count = Counter(o.state for o in done)
     call.show({"repositories": [asdict(o) for o in done], "dry_run": dry_run,
                "seconds": round(time.perf_counter() - begin, 2),
-               "tasks": dict(pool.sent) if pool else {}, "state": None if dry_run else str(file),
+               "state": None if dry_run else str(file),
                **{s: count[s] for s in _STATES}}, *fleet_lines(done), rows=map(asdict, done))
     if count["failed"]: raise typer.Exit(1)

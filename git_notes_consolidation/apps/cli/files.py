@@ -5,22 +5,25 @@
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #5321c271
 from __future__ import annotations
 import io, math, os, re, shlex, sys, typer
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from datetime import datetime
 from pathlib import Path
+from rich.table import Table
 from rich.text import Text
 from typing import Any
 from git_notes_consolidation.apps.cli.app import (
-    app, argument, Call, DRY_RUN, examples, flag, option, plain, require_namespace, short, Usage, why_empty,
-    write_csv)
+    app, argument, Call, DRY_RUN, examples, flag, Lines, option, plain, require_namespace, short, Usage,
+    why_empty, write_csv)
 from ...core.loading import load_settings, project_file, Settings
 from ...core.memory import digest
+from ...staleness import file_check
+from ...store.damage import counted_noun
 from ...store.git import open_repo, RepoError
-from ...writing.files import archive as files_archive, export as files_export
-from ...writing.files import reading as files_reading, tidy as files_tidy
-from ...writing.files.claude import claude_folder
-from ...writing.files.entries import Entry
+from ...writing import (
+    notes as files_notes, reading as files_reading, tidy as files_tidy)
+from ...writing.reading import claude_folder
+from ...writing.markdown import Entry
 
 # %% auto #0
 __all__ = ['tidy', 'export']
@@ -80,6 +83,64 @@ _LINES = option("At most N lines.", metavar="N")
 _BYTES = option("At most N bytes, such as 25k.", "--bytes", metavar="N")
 _TOKENS = option("At most N tokens.", metavar="N")
 
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #09bd6e28
+def _annotation(path: str, line: int, text: str) -> str:
+    "A warning as GitHub's workflows read it."
+    def data(x: str, more: str = "") -> str:
+        return "".join(f"%{ord(c):02X}" if c in f"%\r\n{more}" else c for c in plain(x))
+    return f"::warning file={data(path, ':,')},line={line}::{data(text)}"
+
+
+def _dead_lines(path: str, found: Sequence[file_check.Dead]) -> Lines:
+    "The names in a file that are not there."
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(width=5, justify="right")
+    grid.add_column(overflow="fold")
+    for x in found:
+        grid.add_row(Text(str(x.name.line)), Text(plain(x.name.text, 120)))
+        grid.add_row("", Text(plain(x.reason, 200), style="dim"))
+    n = f"{len(found)} names are" if len(found) > 1 else "1 name is"
+    return [Text(f"{plain(path)}: {n} not in the repository", style="bold"), grid, ""]
+
+
+def _find_dead(
+    call: Call,
+    files: Iterable[Path] | None,  # Default: what agents read
+) -> tuple[dict[str, list[file_check.Dead]], dict[str, str]]:  # Worst first; and the files' texts
+    "What files name that is not there."
+    repo = open_repo(call.repo)
+    with call.bar() as bar:
+        bar.add_task("reading files")
+        tree = file_check.read_tree(repo)
+        wanted = file_check.agent_files(tree) if files is None else [_name_in_notes(p, repo.worktree)
+                                                                     for p in files]
+        # A link's text is that of the file that it leads to
+        texts = {p: tree.read(p) for p in wanted if p in tree.files
+                 and not (repo.worktree and (repo.worktree / p).is_symlink())}
+        found = file_check.dead_names(repo, texts, tree)
+    return dict(sorted(found.items(), key=lambda x: (-len(x[1]), x[0]))), texts
+
+
+def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
+    "Show what is not there; with --check, end with 1 if anything is not."
+    found, texts = _find_dead(call, files)
+    twins = file_check.copies(texts)
+    n = sum(len({x.text for x in file_check.file_names(t)}) for t in texts.values())
+    if not found:
+        raise Usage("there is no CLAUDE.md, AGENTS.md or other file here that agents read; name one: "
+                    "gnc tidy FILE")
+    rows = [{"path": p} | x.to_dict() for p, xs in found.items() for x in xs]
+    lines = [x for p, xs in found.items() if xs for x in _dead_lines(p, xs)]
+    lines += [f"{plain(c.path)}: {c.same} of its {c.lines} lines are in {plain(c.whole)} too; a line "
+              f"@{plain(os.path.relpath(c.whole, os.path.dirname(c.path)))} in their place imports them, in "
+              "Claude Code and Gemini." for c in twins]
+    many = counted_noun(len(found), "file")
+    call.show({"files": [*found], "names": n, "dead": rows, "copies": [c._asdict() for c in twins]},
+              *lines, f"{many}, {n} names: {len(rows) or 'none'} not in the repository.", rows=rows)
+    if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or call.as_csv):
+        for r in rows: print(_annotation(r["path"], r["line"], f"{r['name']}: {r['reason']}"))
+    if check and rows: raise typer.Exit(1)
+
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #43742ae2
 def _line_numbers(e: Entry) -> str:
     a, b = e.place.lines
@@ -96,8 +157,7 @@ def _quoted(e: Entry, sign: str, style: str, most: int = 3) -> Iterator[Text]:
 def _taken_lines(t: files_tidy.Taken) -> Iterator[Text]:
     "An entry that is removed, and why."
     where = f" {_line_numbers(t.by)}" if t.by else ""
-    score = f" (score {t.score:.2f})" if t.score is not None else ""
-    why = f": {plain(t.reason, 120)}{score}"
+    why = f": {plain(t.reason, 120)}"
     head = {"repeated": f"duplicate of{where}", "replaced": f"replaced by{where}{why}",
             "budget": f"over the budget{why}", "chosen": "chosen with --take",
             "emptied": "nothing is left below it"}[t.why]
@@ -120,11 +180,10 @@ def _entry_row(e: Entry) -> dict[str, Any]:
 
 def _plan_row(p: files_tidy.FilePlan, run: str = "") -> dict[str, Any]:
     "A plan for JSON."
-    taken = [_entry_row(t.entry) | {"why": t.why, "reason": t.reason, "words": t.words, "score": t.score,
+    taken = [_entry_row(t.entry) | {"why": t.why, "reason": t.reason, "words": t.words,
                                     "by": t.by and _entry_row(t.by)} for t in p.taken]
     asked = [{"older": _entry_row(x.older), "newer": _entry_row(x.newer), "relation": x.relation,
-              "reason": x.reason, "words": x.words, "order_known": x.ordered,
-              "confidence": x.confidence} for x in p.asked]
+              "reason": x.reason, "words": x.words, "confidence": x.confidence} for x in p.asked]
     return {"before": files_tidy.size_of(p.file.raw), "after": files_tidy.size_of(p.after),
             "path": p.file.path, "entries": len(p.file.entries), "taken": taken, "asked": asked,
             "over": dict(p.over), "run_id": run, "diff": files_tidy.diff_of(p)}
@@ -159,14 +218,13 @@ def _plan_lines(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -
     shown = p.taken if all_ else p.taken[:most]
     for t in shown: yield from _taken_lines(t)
     if len(p.taken) > len(shown): yield Text(f"… and {len(p.taken) - len(shown)} more; -v shows all")
-    likely = [x for x in p.asked if all_ or x.likely]
-    few = likely if all_ else likely[:most // 2]
-    if likely: yield Text(f"\nFor you to decide; nothing is done about these: {len(likely)}")
+    few = p.asked if all_ else p.asked[:most // 2]
+    if few: yield Text(f"\nFor you to decide; nothing is done about these: {len(p.asked)}")
     for x in few: yield from _doubt_lines(x)
     if not done and any(e.loose and e.place.path == p.file.path for x in few for e in (x.older, x.newer)):
         yield Text(f"  To remove one of them: {_command(p.file.path)} --take LINE", style="dim")
     if more := len(p.asked) - len(few):
-        yield Text(f"… and {more} more; -v shows all" if few else f"Guesses: {more}; -v shows them")
+        yield Text(f"… and {more} more; -v shows all")
     if not p.taken and not p.asked: yield Text("Nothing to do: no duplicates, nothing replaced.")
     if p.over:
         much = ", ".join(f"{n:,} {k}" for k, n in p.over)
@@ -184,7 +242,7 @@ def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
             refused.append(f"{p.file.path}: {_how_many(p)}. Nothing was written; to allow it, add "
                            f"--max-change {need:.2f}")
             continue
-        try: done[p.file.path] = files_archive.apply_tidy(p, now)
+        try: done[p.file.path] = files_tidy.apply_tidy(p, now)
         except RepoError as e: refused.append(str(e))
         except OSError as e: refused.append(f"{e.filename or p.file.path}: {e.strerror}; nothing is lost")
     return done, refused
@@ -192,11 +250,11 @@ def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
 
 def _undo(call: Call, found: Sequence[Path], folders: bool) -> None:
     "Bring the removed bytes back; of a folder, in those files that had some removed."
-    files = [p for p in found if not folders or files_archive.taken_out(files_reading.real_path(p))]
+    files = [p for p in found if not folders or files_tidy.has_archived_entries(files_reading.real_path(p))]
     if not files: raise Usage("nothing to undo: nothing was removed from any file there")
     rows, refused = list[dict[str, Any]](), list[RepoError]()
     for p in files:
-        try: u = files_archive.undo_tidy(files_reading.real_path(p), str(p), call.clock())
+        try: u = files_tidy.undo_tidy(files_reading.real_path(p), str(p), call.clock())
         except RepoError as e: refused.append(e); continue
         rows.append({"path": str(p), "run_id": u.run, "entries": u.entries, "edited": u.edited})
     if not rows: raise refused[0]
@@ -214,6 +272,7 @@ def _end(call: Call, skipped: Sequence[str], refused: Sequence[str]) -> None:
 
 
 @app.command(epilog=examples(
+    "tidy: what CLAUDE.md, AGENTS.md and others name that is not there", "tidy --check: for CI",
     "tidy MEMORY.md: show what would be removed", "tidy MEMORY.md --apply: remove it",
     "tidy MEMORY.md --undo: bring it back", "tidy MEMORY.md --lines 200: for a host that reads no more",
     "tidy MEMORY.md --take 12: remove what you say", "tidy --claude: Claude Code's notes on this project"))
@@ -230,9 +289,15 @@ def tidy(
                                       max=1, metavar="SHARE", show_default="0.33"),
     take: list[int] | None = option("Remove the entry that begins at this line; repeatable.", metavar="LINE"),
     diff: bool = flag("--diff", "Print only a unified diff."),
+    check: bool = flag("--check", "Only show what files name that the repository does not have; exit with 1 "
+                                  "if there is any."),
 ) -> None:
-    "Remove duplicate and replaced entries from a memory file. No git needed."
+    "Check the files that agents read against the repository; remove duplicate entries from one."
     call: Call = ctx.obj
+    acts = apply or undo or take or diff or lines or bytes_ or tokens
+    if check and acts: raise Usage("--check only looks; it goes with files or --claude")
+    if check or not (paths or claude or acts):
+        return _check_files(call, _paths(call, paths, claude) if paths or claude else None, check)
     if apply and undo: raise Usage("use either --apply or --undo, not both")
     found = _paths(call, paths, claude)
     if undo: return _undo(call, found, claude or any(Path(p).is_dir() for p in paths or ()))
@@ -247,7 +312,9 @@ def tidy(
         where = [*(paths or ()), *(["--claude"] if claude else [])]
         some = [p for p in plans if p.taken or p.asked or p.over] or plans[:1]
         told = [x for p in some for x in _plan_lines(p, p.file.path in done, call.verbose)]
-        archives = [files_archive.archive_of(files_reading.real_path(p)).name
+        dead = dict[str, list[file_check.Dead]]()
+        with suppress(RepoError): dead, _ = _find_dead(call, found)  # Outside of a repository none is known
+        archives = [files_tidy.archive_of(files_reading.real_path(p)).name
                     for p, run in done.items() if run]
         if archives:
             told.append(Text(f"What was removed is in {plain(', '.join(archives), 200)}, beside the file.\n"
@@ -258,8 +325,9 @@ def tidy(
                     *(("take", n) for n in take or ()), ("max-change", share and f"{share:.2f}"))
             again = [*where, *(w for k, v in more if v for w in (f"--{k}", str(v)))]
             told.append(Text(f"Nothing was written. To do it: {_command(*again)} --apply"))
-        call.show({"files": rows, "applied": apply, "refused": refused, "passed": skipped},
-                  Text("\n").join(told))
+        call.show({"files": rows, "applied": apply, "refused": refused, "passed": skipped,
+                   "dead": [{"path": p} | x.to_dict() for p, xs in dead.items() for x in xs]},
+                  Text("\n").join(told), *(x for p, xs in dead.items() if xs for x in _dead_lines(p, xs)))
     _end(call, skipped, refused)
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #ff8590be
@@ -291,12 +359,12 @@ def import_(
     with_secrets: bool = flag("--with-secrets", "Store entries even if they seem to contain a secret."),
 ) -> None:
     "Read memory files into this repository's notes. A second import adds only what is new."
-    from git_notes_consolidation.writing.files.notes import import_files
+    from git_notes_consolidation.writing.notes import import_files
     call: Call = ctx.obj
     require_namespace(call.repo, namespace)
     s, top = call.writing(), open_repo(call.repo).worktree
     files, skipped = _read_files(_paths(call, paths, claude), paths, lambda p: _name_in_notes(p, top))
-    skipped += filter(None, map(files_reading.unread, files))
+    skipped += filter(None, map(files_reading.unread_lines, files))
     r = import_files(s, files, namespace, dry_run, with_secrets)
     call.show({"added": r.added, "known": r.known, "versions": r.versions, "run_id": r.run_id,
                "left": [*r.left], "passed": skipped, "dry_run": dry_run, "entries": [*r.rows]},
@@ -304,9 +372,9 @@ def import_(
     _end(call, skipped, ())
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #af41c758
-def _csv(held: Sequence[files_export.Held]) -> str:
+def _csv(held: Sequence[files_notes.Held]) -> str:
     out = io.StringIO()
-    write_csv(files_export.rows_of_held(held), out)
+    write_csv(files_notes.rows_of_held(held), out)
     return out.getvalue()
 
 
@@ -321,19 +389,19 @@ def export(
     tokens: str | None = _TOKENS,
 ) -> None:
     "Print all current memories, for a host that reads a file."
-    from git_notes_consolidation.consolidation.view import shown, view
+    from git_notes_consolidation.consolidation.scan import shown, view
     call: Call = ctx.obj
-    forms = {"md": files_export.as_markdown, "jsonl": files_export.as_json_lines, "csv": _csv}
+    forms = {"md": files_notes.as_markdown, "jsonl": files_notes.as_json_lines, "csv": _csv}
     if format not in forms: raise Usage(f"--format {format}: choose md, jsonl or csv")
     require_namespace(call.repo, namespace)
     budget = _budget(lines, bytes_, tokens)
     settings = call.settings()
     v = shown(view(open_repo(call.repo)))
     if not v.scan.memories: raise RepoError(why_empty(call.repo))
-    held = [h for h in files_export.holding(v, settings, call.clock())
+    held = [h for h in files_notes.current_memories(v, settings, call.clock())
             if namespace in (None, h.memory.namespace)]
-    fit = files_export.fitting(held, budget, forms[format])
-    if call.as_json: return call.show(files_export.rows_of_held(fit))
+    fit = files_notes.fit_memories(held, budget, forms[format])
+    if call.as_json: return call.show(files_notes.rows_of_held(fit))
     sys.stdout.write(forms[format](fit))
     if len(fit) < len(held):
         call.warn(f"{len(fit)} of {len(held)} current memories fit: those most worth keeping.")

@@ -13,21 +13,21 @@ from rich.table import Table
 from rich.text import Text
 from typing import Any, TYPE_CHECKING
 from ...consolidation import status as consolidation_status
-from ...consolidation.view import counted, scored, shown, View, view
+from ...consolidation.scan import counted, scored, shown, View, view
 from ...core.memory import as_utc
 from ...core.models import MemorySummary, MemoryTier
 from ...core.settings import RetentionConfig
-from ...retention.tiers import days_in_tiers
+from ...retention.score import days_in_tiers
 from ...session.hooks import missing
 from ...store.changes import last_run
 from ...store.damage import counted_noun
 from ...store.git import MEM, tips
-from ...store.oplog import Operation, operations_of, prune_log
+from ...store.versions import Operation, operations_of
 from ...store.reader import resolve
 from ...store.state import OPERATIONS
 from ...text.factuality import is_fragment
 from .app import (
-    app, argument, Call, cut, DRY_RUN, evidence, examples, flag, Item, Lines, listed, LLM, LOCAL_ONLY,
+    app, argument, Call, cut, evidence, examples, flag, Item, Lines, listed, LLM, LOCAL_ONLY,
     option, parse_date, plain, read_words, require_namespace, Row, short, table, Usage, why_empty)
 
 if TYPE_CHECKING:
@@ -299,7 +299,7 @@ def recall(
     no_count: bool = flag("--no-count", "Do not count the results as used."),
 ) -> None:
     "Ask the memory: what is known, what replaced what, and when."
-    from git_notes_consolidation.recall.questions import needs_reasoning
+    from git_notes_consolidation.recall.rank import needs_reasoning
     from git_notes_consolidation.recall.search import RetrievalMode
     from git_notes_consolidation.recall.service import margin
     call: Call = ctx.obj
@@ -548,7 +548,7 @@ def _by_run(
         if (why := op.reasoning or "") != "same summary and body":
             beneath += evidence(why.partition(": “")[2].removesuffix("”"), title(first), title(target),
                                 why=why)
-        state = ", undone" * op.undone + ", pruned" * op.pruned
+        state = ", undone" * op.undone
         head = f"{op.created_at[:16].replace('T', ' ')}  {short(op.run_id)}{state}, {done_to(op)}"
         groups[head].append(Item(first, title(first), tuple(beneath)))
     return [*groups.items()]
@@ -563,16 +563,18 @@ def _operations(v: View) -> list[Operation]:
 
 def _show_log(call: Call, v: View, about: str | None, operation: str | None, since: str | None, all_: bool,
               limit: int) -> None:
-    "Show operations."
+    "Show operations; without a name or a date those of the last `log_retention_days`."
+    days = call.settings().config.log_retention_days
+    begin = None if all_ or about or since else call.clock() - timedelta(days=days)
     start, kind = parse_date(since, "--since"), operation and _KINDS.get(operation.lower())
     if operation and not kind: raise Usage(f"--operation {operation}: choose from {', '.join(_KINDS)}")
     fits = [op for op in reversed(_operations(v))
             if (about is None or about in (op.target_memory_id, *op.source_memory_ids))
             and kind in (None, op.operation_type)
             and (start is None or op.created_at and as_utc(op.created_at) >= start)]
-    found = [op for op in fits if all_ or not op.pruned]
+    found = [op for op in fits if begin is None or not op.created_at or as_utc(op.created_at) >= begin]
     left = [(len(found) - limit, f"more; --limit {len(found)} shows them"),
-            (len(fits) - len(found), "older ones are pruned; --all shows them")]
+            (len(fits) - len(found), f"are older than {days} days; --all shows them")]
     call.show([op._asdict() for op in found[:limit]],
               *([x for head, items in _by_run(found[:limit], {m.id: m.summary for m in v.scan.memories})
                  for x in listed(head, items, all_=True)] or ["No such operation."]),
@@ -628,28 +630,9 @@ def _show_run(call: Call, v: View, run: str) -> None:
               rows=({"what": what} | r for what, all_ in done.items() for r in all_))
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #51824c9f
-def _prune(call: Call, days: int | None, dry_run: bool) -> None:
-    "Hide old operations."
-    from git_notes_consolidation.consolidation.service import refresh_index
-    s = call.service()
-    most = s.settings.config.log_retention_days if days is None else days
-    try: before = s.clock() - timedelta(days=most)
-    except OverflowError: raise Usage(f"--days {most} is too large; write a number such as 90") from None
-    p = prune_log(s.repo, before, s.clock(), dry_run)
-    if p.run_id: refresh_index(s, view(s.repo), s.clock())
-    would = "would be" if dry_run else "are"
-    again = f", and {p.shown} younger ones {would} shown again" if p.shown else ""
-    done = {"run": p.run_id or None, "before": before.isoformat(), "hidden": p.hidden, "shown": p.shown,
-            "dry_run": dry_run}
-    call.show(done,
-              f"{p.hidden} operations from before {before:%Y-%m-%d} {would} hidden from the log{again}.",
-              *([f"Show all: gnc log --all   Undo: gnc undo {short(p.run_id)}"] if p.run_id else []),
-              rows=[done])
-
-
 @app.command(epilog=examples(
     "log", "log run_4f2a: what a run changed", "log mem_x7k2: what happened to a memory", "log --runs",
-    "log --operation supersede --since 2026-01-01", "log --prune --days 90 --dry-run"))
+    "log --operation supersede --since 2026-01-01"))
 def log(
     ctx: typer.Context,
     name: str | None = argument("A run: show what it changed. A memory: show what happened to it.",
@@ -658,19 +641,10 @@ def log(
     operation: str | None = option(f"Show only one of {', '.join(_KINDS)}.", metavar="KIND"),
     since: str | None = option("Show only operations from this date on.", metavar="DATE"),
     limit: int = option("Show at most N, newest first.", default=20, min=1, metavar="N"),
-    all_: bool = flag("--all", "Show pruned operations too."),
-    prune: bool = flag("--prune", "Hide old operations from now on. Nothing is deleted; gnc undo shows them "
-                                  "again."),
-    days: int | None = option("With --prune: keep the last N days. Default: log_retention_days (90).", min=0,
-                              metavar="N"),
-    dry_run: bool = DRY_RUN,
+    all_: bool = flag("--all", "Show operations older than log_retention_days (90) too."),
 ) -> None:
     "Show what happened to which memory, when, in which run and why."
     call: Call = ctx.obj
-    if prune and (name is not None or operation is not None or since is not None or all_):
-        raise Usage("--prune goes with --days and --dry-run only")
-    if not prune and (days is not None or dry_run): raise Usage("--days and --dry-run go with --prune")
-    if prune: return _prune(call, days, dry_run)
     v = shown(view(call.place().repo))
     if runs: return _show_runs(call, v)
     i = resolve(name, [*v.state.runs, *(m.id for m in v.scan.memories)], v.scan.memories) if name else None

@@ -4,7 +4,7 @@
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #79c22637
 from __future__ import annotations
-import os, sys, time, typer
+import os, sys, typer
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import replace
@@ -14,7 +14,7 @@ from rich.progress import MofNCompleteColumn
 from typing import Any
 from ...core.loading import load_settings
 from ...core.memory import as_utc
-from ...observability.metrics import exposition, load_series, Series, Tally
+from ...observability.telemetry import exposition, load_series, Series, Tally
 from ...store import cache as store_cache
 from ...store.events import read_events
 from ...store.git import NoRepository, open_repo, Repo
@@ -90,46 +90,45 @@ def _counting(call: Call) -> Iterator[Callable[[str, int], Callable[..., None]]]
 def _supersession(call: Call, data: Path | None, failures: int, chains: Path | None, four_way: bool
                   ) -> tuple[str, dict[str, Any]]:
     "How often a memory that is called outdated is: the judge, the candidates, the chains."
-    from git_notes_consolidation.evaluation import candidates, chains as evaluation_chains, fourway, judge
-    from git_notes_consolidation.evaluation import labelled, pairs as evaluation_pairs
+    from git_notes_consolidation.evaluation import pairs as evaluation_pairs, prompts, scoring, stories
     from git_notes_consolidation.similarity.endpoint import get_embedder
     config = load_settings(file=call.config).config
     embedder = get_embedder(config)
-    pairs = evaluation_pairs.load_pairs(data or labelled.fixture("supersession"))
-    traced = (evaluation_chains.load_chains(chains or labelled.fixture("supersession_chains"))
+    pairs = evaluation_pairs.load_pairs(data or scoring.fixture("supersession"))
+    traced = (stories.load_chains(chains or scoring.fixture("supersession_chains"))
               if chains or not data else ())
     with _counting(call) as begin:
         judged = evaluation_pairs.judge_pairs(pairs, step=begin("pairs", len(pairs)))
-        found = candidates.evaluate_candidates(
+        found = evaluation_pairs.evaluate_candidates(
             pairs, embedder, emitted={x.id for x in judged if x.emitted},
-            config=config, clock=time.perf_counter,
+            config=config,
             step=begin("candidates", len({p.source for p in pairs})))
-        whole = evaluation_chains.evaluate_chains(traced, embedder, config, step=begin(
+        whole = stories.evaluate_chains(traced, embedder, config, step=begin(
             "chains", len(traced))) if traced else None
-        ways = fourway.evaluate_four_ways(pairs, embedder, config, _environment(call), begin(
+        ways = prompts.evaluate_four_ways(pairs, embedder, config, _environment(call), begin(
             "four ways", len(pairs))) if four_way else None
     return (f"Supersessions in {len(pairs)} labelled pairs",
-            {"pairs": judge.report_of(judged).to_dict(failures), "candidates": found.to_dict(failures),
-             "chains": whole.to_dict(failures) if whole else None}
+            {"pairs": evaluation_pairs.report_of(judged).to_dict(failures),
+             "candidates": found.to_dict(failures), "chains": whole.to_dict(failures) if whole else None}
             | ({"four_way": ways.to_dict()} if ways else {}))
 
 
 def _temporal(call: Call, data: Path | None, failures: int) -> tuple[str, dict[str, Any]]:
     "How often a time expression is found and read correctly."
-    from git_notes_consolidation.evaluation import dates, labelled
-    rows = dates.load_dated(data or labelled.fixture("temporal"))
-    with _counting(call) as begin: r = dates.evaluate_dates(rows, step=begin("texts", len(rows)))
+    from git_notes_consolidation.evaluation import answers, scoring
+    rows = answers.load_dated(data or scoring.fixture("temporal"))
+    with _counting(call) as begin: r = answers.evaluate_dates(rows, step=begin("texts", len(rows)))
     return f"Time expressions in {len(rows)} texts", r.to_dict(failures)
 
 
 def _stories(call: Call, data: Path | None, failures: int) -> tuple[str, dict[str, Any]]:
     "Whether a run leaves the memory of a whole project truer."
-    from git_notes_consolidation.evaluation import labelled, stories
-    rows = stories.load_stories(data or labelled.fixture("stories"))
+    from git_notes_consolidation.evaluation import scoring, stories
+    rows = stories.load_stories(data or scoring.fixture("stories"))
     settings = load_settings({"max_change": 1.0}, file=call.config)
     with _counting(call) as begin:
         r, played = stories.evaluate_stories(rows, settings, begin("stories", len(rows)))
-    seen = [p for p, s in zip(played, rows) if s.split != labelled.LOCKED]
+    seen = [p for p, s in zip(played, rows) if s.split != scoring.LOCKED]
     return f"{len(rows)} stories, before and after a run", r.to_dict() | {
         "failures": [(p.id, *a) for p in seen for a in p.answers if a[3] != "right"][:failures]}
 
@@ -137,7 +136,7 @@ def _stories(call: Call, data: Path | None, failures: int) -> tuple[str, dict[st
 def _retention(call: Call, data: Path | None, failures: int) -> tuple[str, dict[str, Any]]:
     "How well each way to fade forecasts what is needed in the next thirty days."
     from git_notes_consolidation.evaluation import decay
-    from git_notes_consolidation.retention.touches import read_touches
+    from git_notes_consolidation.retention.forecast import read_touches
     r = decay.evaluate_retention(read_touches(data) if data else [
         decay.file_touches(open_repo(call.repo), now=call.clock())])
     of = (f"{r['repositories']} repositories" if r["repositories"] > 1
@@ -253,10 +252,10 @@ def _show_price(call: Call, pairs: int, who: Any, asked: Mapping[str, Sequence[A
 def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, limit: int | None, rank: bool,
                  dry_run: bool, failures: int) -> None:
     "Compare a model's judgments with those by rule."
-    from git_notes_consolidation.evaluation import labelled, pairs as evaluation_pairs, prompts as e
+    from git_notes_consolidation.evaluation import pairs as evaluation_pairs, prompts as e, scoring
     from git_notes_consolidation.llm.client import get_client, NOBODY
     from git_notes_consolidation.llm.providers import pace, providers
-    pairs = e.sample(evaluation_pairs.load_pairs(data or labelled.fixture("supersession")), limit)
+    pairs = e.sample(evaluation_pairs.load_pairs(data or scoring.fixture("supersession")), limit)
     if not pairs: raise Usage("--llm: all pairs of that file are in the locked half, which is never shown")
     config, prompts, env = load_settings({"llm_provider": llm}, file=call.config).config, _prompts(
         prompt), _environment(call)
@@ -276,7 +275,7 @@ def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, l
         if rank:
             with get_client(config, env, _replies(call)) as c:
                 ranked.append(e.rank_pairs(pairs, c, steps["yes or no"]))
-    others, who = e.differing(*trials[-2:]), f"{found[0].name} ({found[0].models[0]})"
+    others, who = e.differences(*trials[-2:]), f"{found[0].name} ({found[0].models[0]})"
     call.show({"pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials],
                "rankings": [r.to_dict() for r in ranked], "differing": others[:failures]},
               *trial_lines(trials, ranked, others, who, failures))
@@ -308,10 +307,10 @@ def tune(
                                   "that is there."),
 ) -> None:
     "Fit how memories fade to what this repository came back to."
-    from git_notes_consolidation.consolidation.view import uncounted, view
-    from git_notes_consolidation.core.saving import Draft
+    from git_notes_consolidation.consolidation.scan import waiting_accesses, view
+    from git_notes_consolidation.core.loading import Draft
     from git_notes_consolidation.evaluation import decay
-    from git_notes_consolidation.retention.touches import snapshots
+    from git_notes_consolidation.retention.forecast import snapshots
     call: Call = ctx.obj
     repo, config = open_repo(call.repo), call.settings().config
     if write and call.config: raise Usage("--write does not go with --config")
@@ -319,7 +318,7 @@ def tune(
         raise Usage("--write: a bare repository has no settings file; without --write the settings are shown")
     v = view(repo)
     with closing(store_cache.open_index(repo)) as conn:
-        reads = decay.memory_touches(v.scan.memories, v.events, uncounted(repo, conn, v.events))
+        reads = decay.memory_touches(v.scan.memories, v.events, waiting_accesses(repo, conn, v.events))
     t = decay.tuned(snapshots([reads]), snapshots([decay.file_touches(repo, now=call.clock())]))
     settled = all(getattr(config, name) == value for name, value in t.settings.items())
     draft = Draft(repo.worktree or "", t.settings) if write and not settled else None
@@ -354,12 +353,12 @@ def repository_series(s: Any, now: datetime) -> list[Series]:
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #2f910edf
 def _cached(repo: Repo) -> tuple[dict[str, Any], Any, int]:
     "The last run, its seconds, and the accesses that no run has counted yet."
-    from git_notes_consolidation.consolidation.view import uncounted
+    from git_notes_consolidation.consolidation.scan import waiting_accesses
     if not store_cache.index_path(repo).exists(): return {}, None, 0
     with closing(store_cache.open_index(repo, check=False)) as conn:
         last = store_cache.recalled(conn, "last_run")
         return (last if isinstance(last, dict) else {}, store_cache.recalled(conn, "last_seconds"),
-                sum(map(len, uncounted(repo, conn, read_events(repo)).values())))
+                sum(map(len, waiting_accesses(repo, conn, read_events(repo)).values())))
 
 
 @research.command(epilog=examples(

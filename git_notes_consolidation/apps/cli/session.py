@@ -8,8 +8,7 @@ import os, sys, typer
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
-from ...session.budget import SessionContext
-from ...session.fast_start import session_of, session_start
+from ...session.fast_start import SessionContext, session_of, session_start
 from ...session.hooks import speak, stop
 from ...store.git import open_repo, Repo
 from .app import app, Call, examples, option, Usage
@@ -45,7 +44,7 @@ def _markdown(call: Call, settings: Any, known: SessionContext, existing: str | 
               ) -> None:
     "The block of the SessionStart hook."
     from git_notes_consolidation.consolidation.stores import SummaryStore
-    from git_notes_consolidation.session.inject import SessionStartSummaryInjector, SummaryInjectionConfig
+    from git_notes_consolidation.session.context import SessionStartSummaryInjector, SummaryInjectionConfig
     asked = SummaryInjectionConfig.of(settings)
     if budget: asked = replace(asked, max_characters=max(asked.max_characters, 6 * budget))
     r = SessionStartSummaryInjector(SummaryStore(open_repo(call.repo)), None, asked).inject_summaries(

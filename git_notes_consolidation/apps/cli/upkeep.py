@@ -4,11 +4,10 @@
 
 # %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #c4bb4f47
 from __future__ import annotations
-import os, re, shutil, sys, tempfile, time, typer
+import os, shutil, sys, tempfile, time, typer
 from collections import Counter
 from collections.abc import Mapping
 from dataclasses import asdict, replace
-from datetime import datetime, timedelta
 from pathlib import Path
 from rich.table import Table
 from rich.text import Text
@@ -21,7 +20,7 @@ from ...store.events import REFS
 from ...store.git import git, MEM, missing_memories, open_repo, Repo, tips
 from ...store.reader import write_memories
 from git_notes_consolidation.apps.cli.app import (
-    app, argument, Call, cut, DRY_RUN, examples, flag, Lines, option, parse_date, plain, Row, short, table,
+    app, argument, Call, cut, DRY_RUN, examples, flag, Lines, option, plain, Row, short, table,
     Usage, why_empty)
 
 # %% auto #0
@@ -60,9 +59,9 @@ def _answers(s: Any) -> Lines:
 def _block_table(s: Any, v: Any) -> Table:
     "What the next session is told, and what it would have to read otherwise."
     from git_notes_consolidation.consolidation.stores import SummaryStore
-    from git_notes_consolidation.core.tokens import token_counter
+    from git_notes_consolidation.core.visible import token_counter
     from git_notes_consolidation.session.fast_start import session_of
-    from git_notes_consolidation.session.inject import SessionStartSummaryInjector
+    from git_notes_consolidation.session.context import SessionStartSummaryInjector
     r = SessionStartSummaryInjector(SummaryStore(s.repo)).inject_summaries(None, session_of(str(s.repo.path)))
     count = token_counter()[1]
     near = [m.text for m in v.scan.memories if v.state.tier(m.id) in (MemoryTier.HOT, MemoryTier.WARM)]
@@ -76,7 +75,7 @@ def _block_table(s: Any, v: Any) -> Table:
 def _story(s: Any, r: Any, before: Row, after: Row, home: Path,
            seconds: float) -> Lines:
     "What happened in the demo."
-    from git_notes_consolidation.consolidation.view import view
+    from git_notes_consolidation.consolidation.scan import view
     v = view(s.repo)
     tiers = [(t.value, before["tiers"][t.value], after["tiers"][t.value],
               "█" * round(40 * after["tiers"][t.value] / after["distinct"])) for t in MemoryTier]
@@ -148,8 +147,7 @@ def sync(
     left = "" if dry_run else missing_memories(repo) or ("" if tips(repo, MEM) else why_empty(repo.path))
     call.show(r.to_dict(), table(f"{'Would move' if dry_run else 'Moved'}: {plain(r.remote, 60)}",
                                  ("kind", "fetched", "pushed"), rows, right=("fetched", "pushed")),
-              *runs, *(["", *cut("Not understood, but kept", ("where",), [(p,) for p in r.problems],
-                                 call.verbose)] if r.problems else []),
+              *runs,
               *(["", "Nothing was pushed (--no-push)."] if no_push else []),
               *(["", f"! {left}"] if left else []))
 
@@ -164,8 +162,8 @@ app.add_typer(doctor_app)
                                      "doctor --quick: a liveness probe", "doctor --nagios"))
 def doctor(
     ctx: typer.Context,
-    online: bool = flag("--online", "Also ask the language model a short question, and look whether the "
-                                    "trace collector listens. Without this nothing is sent."),
+    online: bool = flag("--online", "Also ask the language model a short question. Without this nothing is "
+                                    "sent."),
     quick: bool = flag("--quick", "Count the notes without reading them."),
     nagios: bool = flag("--nagios", "Print one line and use a Nagios plugin's exit codes: 0 healthy, 1 "
                                     "degraded, 2 unhealthy, 3 unknown."),
@@ -174,24 +172,25 @@ def doctor(
 ) -> None:
     "Find problems and say how to fix them. Changes nothing; exit code 1 if something is broken."
     if ctx.invoked_subcommand is not None: return
-    from git_notes_consolidation.health import monitor
+    from git_notes_consolidation.health import doctor as health_doctor
     call: Call = ctx.obj
     if strict: return _audit(call)
-    try: h = monitor.health(open_repo(call.repo), call.settings(), os.environ, call.clock(), online, quick)
+    try: h = health_doctor.health(open_repo(call.repo), call.settings(), os.environ, call.clock(), online,
+                                  quick)
     except Exception as e:
         if not nagios: raise
-        print(monitor.unknown_line(e)); raise typer.Exit(3) from None
-    if nagios and not call.as_json: print(monitor.nagios_line(h, quick))
-    else: call.show(monitor.document(h), *_finding_lines(h, call.verbose), rows=map(asdict, h.findings))
-    raise typer.Exit(monitor.exit_code(h.status, nagios))
+        print(health_doctor.unknown_line(e)); raise typer.Exit(3) from None
+    if nagios and not call.as_json: print(health_doctor.nagios_line(h, quick))
+    else: call.show(health_doctor.document(h), *_finding_lines(h, call.verbose), rows=map(asdict, h.findings))
+    raise typer.Exit(health_doctor.exit_code(h.status, nagios))
 
 
 def _finding_lines(h: Any, verbose: bool) -> Lines:
     "Each finding with its remedy, the worst first."
-    from git_notes_consolidation.health import doctor as health_doctor, monitor
+    from git_notes_consolidation.health import doctor as health_doctor
     found = health_doctor.worst_first(h.findings)
     lines: Lines = []
-    for f in (found if verbose else monitor.collapse(found)):
+    for f in (found if verbose else health_doctor.collapse(found)):
         place = f.where.partition(",")[0].split()  # Most remedies name the ref and the object
         named = f.level == "ok" or all(x in f.remedy for x in place)
         row = Table.grid(padding=(0, 2, 0, 0))
@@ -206,7 +205,7 @@ def _finding_lines(h: Any, verbose: bool) -> Lines:
 def _audit(call: Call) -> None:
     from git_notes_consolidation.store import loss
     repo = open_repo(call.repo)
-    r = loss.audited(repo, [*loss.loss_findings(repo)])
+    r = loss.audit_with_losses(repo)
     broken = counted_noun(sum(f.level == "broken" for f in r.findings), "invariant is", "invariants are")
     call.show({"ok": r.ok, "checked": r.checked, "findings": [asdict(f) for f in r.findings]},
               table("Checked", ("what", "count"), [*r.checked.items()], right=("count",)), "",
@@ -217,28 +216,15 @@ def _audit(call: Call) -> None:
     if not r.ok: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #b1335d60
-def parse_horizon(text: str, now: datetime) -> datetime:
-    "A number of days, or a date."
-    if not (days := re.fullmatch(r"(\d{1,5})d", text.strip())):
-        try: return parse_date(text, "--horizon") or now
-        except Usage: raise Usage(
-            f"--horizon {text}: write days such as 90d, or a date such as 2026-01-31") from None
-    try: return now - timedelta(days=int(days[1]))
-    except OverflowError: raise Usage(f"--horizon {text} is too long ago; write days such as 90d") from None
-
-
 def _compacted_lines(c: Any, dry_run: bool) -> list[str]:
     "What compacting did, or would do."
-    if not c.objects: return [f"Nothing to do: each ref has at most one commit before {c.horizon:%Y-%m-%d}."]
-    where = f"in {plain(c.bundle)}" if c.bundle else f"as {c.name}" if c.name else "under a name"
-    would, kept = ("would become", "would be") if dry_run else ("became", "are")
-    out = [f"{c.commits} commits before {c.horizon:%Y-%m-%d} {would} one per ref. Every record stays: gnc "
-           "log and gnc undo work as before.",
-           f"The {c.objects} objects that only they need ({c.bytes / 1000:,.1f} kB) {kept} kept {where}."]
-    if c.bundle: out.append("git gc frees the space when the reflogs expire (by default after 30 days).")
+    if not c.commits: return ["Nothing to do: each ref has one commit."]
+    out = [f"{c.commits} commits {'would go' if dry_run else 'are gone'}, and one per ref stays. Every "
+           "record stays: gnc log and gnc undo work as before."]
     if c.published: out.append(f"{plain(c.published, 60)} has it too; other clones get it with gnc sync.")
-    undo = f"gnc doctor compact --restore {plain(c.bundle or c.name)}"
-    return out + ([f"Undo: {undo}"] if c.name else [])
+    return out + ([f"The former commits are kept as refs/gnc/history/{c.name}/. To free the space, delete "
+                   "those refs and run git gc.",
+                   f"Undo: gnc doctor compact --restore {c.name}"] if c.name else [])
 
 
 def _histories(repo: Repo, kept: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
@@ -248,31 +234,24 @@ def _histories(repo: Repo, kept: Mapping[str, Mapping[str, str]]) -> list[dict[s
 
 
 @doctor_app.command("compact", epilog=examples(
-    "doctor compact --dry-run", "doctor compact --horizon 30d --bundle ../history.bundle",
-    "doctor compact --push origin", "doctor compact --list", "doctor compact --restore 2026-11-01",
+    "doctor compact --dry-run", "doctor compact --push origin", "doctor compact --list",
+    "doctor compact --restore 2026-11-01",
     also="Without `--push` nothing is forced on a remote; the next `gnc sync` with a remote that has the old "
          "commits brings them back, beside the same records."))
 def compact_command(
     ctx: typer.Context,
-    horizon: str = option("Squash commits older than this: days (90d) or a date.", default="90d",
-                          metavar="90d|DATE"),
-    bundle: Path | None = option("Move the old commits into this file. Default: keep them under a name.",
-                                 metavar="FILE"),
     push: str | None = option("Replace the refs of this remote too, if they are still what was fetched.",
                               metavar="REMOTE"),
     list_: bool = flag("--list", "List the saved histories."),
-    restore_: str | None = option("Bring back a saved history, by its name or from a bundle.", "--restore",
-                                  metavar="NAME|FILE"),
+    restore_: str | None = option("Bring back a saved history, by its name.", "--restore", metavar="NAME"),
     dry_run: bool = DRY_RUN,
 ) -> None:
-    "Squash old commits of our notes, or bring them back. No record is touched."
+    "Squash the commits of our notes, or bring them back. No record is touched."
     from git_notes_consolidation.store import compact
     call: Call = ctx.obj
     repo, now = open_repo(call.repo), call.clock()
-    if sum((list_, restore_ is not None, push is not None or bundle is not None or dry_run)) > 1:
-        raise Usage("--list and --restore go with no other option")
-    if dry_run and (push is not None or bundle is not None):
-        raise Usage("--dry-run does not go with --push or --bundle")
+    if sum((list_, restore_ is not None, push is not None, dry_run)) > 1:
+        raise Usage("--list, --restore, --push and --dry-run do not go together")
     if list_:
         rows = _histories(repo, compact.histories(repo))
         found = table("Saved", ("name", "commits", "of"),
@@ -280,11 +259,9 @@ def compact_command(
         return call.show(rows, found if rows else "No saved history: gnc doctor compact makes the first.")
     if restore_ is not None:
         return call.show({"restored": restore_, "refs": compact.restore(repo, restore_)},
-                         f"{plain(restore_)} is restored beneath what was written since.")
-    since = parse_horizon(horizon, now)
-    if push is None: done = compact.compact(repo, since, now, bundle=bundle, dry_run=dry_run)
-    else: done = compact.publish(repo, since, now, push, bundle=bundle)
-    call.show(done.to_dict() | {"dry_run": dry_run}, *_compacted_lines(done, dry_run))
+                         f"{plain(restore_)} is restored beside what was written since.")
+    done = compact.publish(repo, now, push) if push is not None else compact.compact(repo, now, dry_run)
+    call.show(done._asdict() | {"dry_run": dry_run}, *_compacted_lines(done, dry_run))
 
 # %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #7ef367b4
 config_app = typer.Typer(name="config", invoke_without_command=True)

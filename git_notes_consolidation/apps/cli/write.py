@@ -12,21 +12,19 @@ from rich.table import Table
 from rich.text import Text
 from typing import Any
 from ...consolidation.plan import Guard
-from ...consolidation.undo import NeedsConfirmation
-from ...consolidation.view import shown, View, view
+from ...consolidation.status import NeedsConfirmation
+from ...consolidation.scan import shown, View, view
 from ...core.memory import mem, Memory
 from ...store import loss as store_loss
 from ...store.damage import counted_noun
 from ...store.git import open_repo, Repo, RepoError
-from ...store.locks import replace_file
+from ...store.writer import replace_file
 from ...store.reader import resolve
 from ...supersession.questions import another_thing
 from ...text.subjects import PERHAPS_ONE_SUBJECT, tie
 from ...writing import review as writing_review
-from ...writing.decide import Pool
-from ...writing.effects import WriteResult
-from ...writing.proposals import (
-    differing, Proposal, proposals, word_diff)
+from ...writing.decide import Pool, WriteResult
+from ...writing.review import Proposal, proposals, word_diff
 from ...writing.write import WritingService
 from .app import (
     app, argument, Call, cut, DRY_RUN, examples, flag, Item, Lines, listed, LLM, LOCAL_ONLY, option,
@@ -211,7 +209,7 @@ def _question_lines(n: int | str, p: Proposal, there: Mapping[str, Memory], full
         add(name, f"{m.event_time:%Y-%m-%d}  {m.summary}" if m else says)
         add("", m.content if m else "", 600 if full else 160, "dim")
     titles, texts = zip(*((m.summary if m else says, plain(m.content, 160) if m else "") for m, says in ends))
-    for pair in (titles, texts): add("differ", word_diff(differing(*pair)))
+    for pair in (titles, texts): add("differ", word_diff(*pair))
     if not q.get("type"): add("title", q.get("title"))
     add("why", str(q.get("reason", "")).removeprefix("the judge is not sure: "), style="dim")
     if full and q.get("span"): add("quoted", f"“{q['span']}”", 300)
@@ -242,7 +240,7 @@ def _question_name(repo: Repo, name: str) -> str:
 def _list_answered(call: Call, v: View, by: str) -> None:
     "List what was answered, the latest first."
     if by not in ("agent", "person"): raise Usage(f"--by {by}: choose agent or person")
-    rows = writing_review.answered(v, by)
+    rows = writing_review.answered_questions(v, by)
     items = [Item(q["id"], f"{q['verdict']}: {q.get('source_says') or q.get('title')} / "
                            f"{q.get('target_says', '')}",
                   (("", f"{q['client'] or by}, {q['at'][:10]}, {short(q['run'])}"
@@ -304,8 +302,8 @@ def review_list(
             f"Or another relation: gnc review accept {which} --as part (or same, replaces, linked, neither)",
             "One by one: gnc review. In full: gnc review list ID -v"]
     data = [dict(p.question) | {"asks": p.asks(), "if_accepted": p.words, "refused": p.refused or None,
-                                "differ": word_diff(differing(*(str(p.question.get(f"{k}_says") or "")
-                                                                for k in ("target", "source"))))}
+                                "differ": word_diff(*(str(p.question.get(f"{k}_says") or "")
+                                                      for k in ("target", "source")))}
             for p in found]
     call.show(data, *lines, *([] if id else _waiting(v, len(found), len(some))),
               *(hint if found else ["Nothing waits for you."]))
@@ -325,7 +323,7 @@ def _chosen(s: WritingService, verb: str, ids: Sequence[str], all_: bool, yes: b
             dry_run: bool) -> list[str]:
     "The names of the chosen questions."
     if bool(ids) == all_: raise Usage("which question? Name one or more (gnc review list), or give --all")
-    if not all_: return [str(writing_review.meant(s, _question_name(s.repo, i))["id"]) for i in ids]
+    if not all_: return [str(writing_review.find_question(s, _question_name(s.repo, i))["id"]) for i in ids]
     found = [p for p in proposals(s.held().view) if not (verb == "accept" and p.refused)]
     if verb == "accept" and not dry_run and (why := writing_review.too_many(s, found)):
         raise Guard(f"{why}. Look with --dry-run; allow it with a larger --max-change")
@@ -399,10 +397,7 @@ def review_accept(
     "Answer yes: do what the question proposes. It can be undone."
     s = ctx.obj.writing(max_change=max_change)
     def answer(i: str) -> WriteResult:
-        if not swap: return writing_review.answer(s, i, as_, reason, dry_run=dry_run)
-        relation, kind = writing_review.ANSWERS.get(as_, ("", None))
-        return writing_review.edit(s, i, relation=relation or None, kind=kind, swap=True, reason=reason,
-                                   dry_run=dry_run)
+        return writing_review.answer(s, i, as_, reason, dry_run=dry_run, swap=swap)
     names = _chosen(s, "accept", ids or (), all_, yes, dry_run)
     _decide(ctx.obj, s, "accepted" if as_ == "yes" and not swap else as_, names, answer, dry_run)
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field, is_dataclass
 from typing import Any, Literal, TYPE_CHECKING
-from ...core.extras import LazyModule
+from ...core.runtime import LazyModule
 from ...core.visible import visible
 
 if TYPE_CHECKING:
@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.recall import rank as recall_rank
     from git_notes_consolidation.recall.search import MemoryResult
     from git_notes_consolidation.writing import history as writing_history
-    from git_notes_consolidation.writing.effects import WriteResult
+    from git_notes_consolidation.writing.decide import WriteResult
 
 # %% auto #0
 __all__ = ['Status', 'version', 'change', 'question']

@@ -12,7 +12,7 @@ from pydantic import BaseModel, ConfigDict, TypeAdapter, ValidationError, create
 from pydantic.json_schema import GenerateJsonSchema
 from typing import Any, Literal, NamedTuple, TYPE_CHECKING
 from ... import __version__
-from ...core.extras import LazyModule, need
+from ...core.runtime import LazyModule, need
 from ...core.settings import ConfigError
 from ...store.git import RepoError
 from .replies import without_empty, visible_text
@@ -24,14 +24,14 @@ if TYPE_CHECKING:
     import anyio, anyio.to_thread as anyio_thread, mcp, mcp_types, mcp.server.stdio as mcp_stdio
     from mcp.server import lowlevel as mcp_lowlevel
     from mcp.shared import message as mcp_message
-    from git_notes_consolidation.similarity import embedder as similarity_embedder
+    from git_notes_consolidation.similarity import lexical as similarity_lexical
 
 # %% auto #0
 __all__ = ['serve']
 
 # %% ../../../nbs/19_apps/02_mcp/03_server.ipynb #dfa8dba8
 if not TYPE_CHECKING:
-    similarity_embedder = LazyModule("similarity.embedder")
+    similarity_lexical = LazyModule("similarity.lexical")
     anyio, anyio_thread, mcp, mcp_types, mcp_stdio, mcp_lowlevel, mcp_message = (
         LazyModule(name, beside=True) for name in (
             "anyio", "anyio.to_thread", "mcp", "mcp_types", "mcp.server.stdio", "mcp.server.lowlevel",
@@ -93,7 +93,7 @@ _log = logging.getLogger("git_notes_consolidation.apps.mcp.server")
 
 def error_line(error: Exception) -> str:
     "What the agent reads where a call has failed."
-    known = (RepoError, ConfigError, NotImplementedError, similarity_embedder.EmbeddingError)
+    known = (RepoError, ConfigError, NotImplementedError, similarity_lexical.EmbeddingError)
     if isinstance(error, known): return visible_text(error, 1000)
     _log.error("%s", error, exc_info=error)
     return (f"{type(error).__name__}: {visible_text(error, 300)}; the server's log has more, and gnc doctor "

@@ -12,8 +12,8 @@ from datetime import datetime
 from functools import cached_property, partial
 from pydantic import Field
 from typing import Annotated, Any, Literal, TYPE_CHECKING
-from ...core.authors import Author
-from ...core.extras import LazyModule
+from ...core.memory import Author
+from ...core.runtime import LazyModule
 from ...core.loading import Settings, load_settings, project_file
 from ...core.memory import UTC, as_utc, moment
 from ...store.git import RepoError, open_repo
@@ -23,10 +23,9 @@ from .replies import (
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation import (
-        plan as consolidation_plan,
-        service as consolidation_service, status as consolidation_status, stores as consolidation_stores,
-        view as consolidation_view)
-    from git_notes_consolidation.llm import prompt_parts
+        plan as consolidation_plan, service as consolidation_service, status as consolidation_status,
+        stores as consolidation_stores, scan as consolidation_scan)
+    from git_notes_consolidation.llm import prompts as llm_prompts
     from git_notes_consolidation.recall import service as recall_service
     from git_notes_consolidation.store import reader as store_reader
     from git_notes_consolidation.writing import (
@@ -38,10 +37,10 @@ __all__ = ['When', 'Workspace', 'Pair', 'Judged']
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #7c67471b
 if not TYPE_CHECKING:
     consolidation_plan, consolidation_service, consolidation_status, \
-    consolidation_stores, consolidation_view, prompt_parts, recall_service, \
+    consolidation_stores, consolidation_scan, llm_prompts, recall_service, \
     store_reader, writing_history, writing_review, writing_write = map(LazyModule, (
         "consolidation.plan", "consolidation.service", "consolidation.status",
-        "consolidation.stores", "consolidation.view", "llm.prompt_parts", "recall.service",
+        "consolidation.stores", "consolidation.scan", "llm.prompts", "recall.service",
         "store.reader", "writing.history", "writing.review", "writing.write"))
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #af9bff37
@@ -79,9 +78,9 @@ class Workspace:
         settings = replace(self, arguments={**self.arguments, **more}).settings if more else self.settings
         return consolidation_stores.open_service(self.path, settings, clock=self.clock)
 
-    def view(self) -> consolidation_view.View:
+    def view(self) -> consolidation_scan.View:
         "The repository as it is now, without the words of what is forgotten."
-        return consolidation_view.shown(consolidation_view.view(open_repo(self.path)))
+        return consolidation_scan.shown(consolidation_scan.view(open_repo(self.path)))
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #45d8f6d2
 def memory_status(workspace: Workspace) -> Status:
@@ -225,7 +224,7 @@ def memory_history(workspace: Workspace, memory_id: Id) -> History:
                    [x.id for x in rows if x.current], max(0, len(rows) - 30))
 
 
-def _memory(v: consolidation_view.View, name: str) -> str:
+def _memory(v: consolidation_scan.View, name: str) -> str:
     return store_reader.resolve(name, [m.id for m in v.scan.memories], v.scan.memories)
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #b1c08133
@@ -316,12 +315,12 @@ def memory_questions(
         if after not in workspace.asked: raise RepoError(f"there is no question {visible_text(after, 60)}")
         rows = [q for q in rows if q["id"] not in workspace.asked]
     some = rows[begin:begin + limit]
-    told = prompt_parts.labels(there[q[k]] for q in some for k in ("source", "target"))
+    told = llm_prompts.labels(there[q[k]] for q in some for k in ("source", "target"))
     name = {m.id: label for label, m in told.items()}
     workspace.asked |= {q["id"] for q in some}
     pairs = [Pair(q["id"], name[q["source"]], name[q["target"]], visible_text(q.get("type", ""), 40))
              for q in some]
-    return Questions(open_, prompt_parts.fenced(told, workspace.session), pairs,
+    return Questions(open_, llm_prompts.fence(told, workspace.session), pairs,
                      some[-1]["id"] if begin + limit < len(rows) else None)
 
 # %% ../../../nbs/19_apps/02_mcp/02_tools.ipynb #4793b475
@@ -371,7 +370,7 @@ def memory_verdicts(
                 raise RepoError("memory_questions has not shown it in this session")
             if (x.relation, kind) not in _AS: raise RepoError("supersede needs a kind, full or partial")
             newer = there.get(str(v.state.reviews.get(x.id, {}).get("source")))
-            span = (prompt_parts.find_quote(x.quote, newer, "quote") if newer and x.relation != "coexist"
+            span = (llm_prompts.find_quote(x.quote, newer, "quote") if newer and x.relation != "coexist"
                     else None)
             said[x.id] = writing_review.Answer(_AS[x.relation, kind], x.reason, span)
         except (RepoError, ValueError) as e: refused[visible_text(x.id, 60)] = visible_text(e, 200)

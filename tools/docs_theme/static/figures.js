@@ -53,7 +53,7 @@
     var spec = JSON.parse(box.querySelector("script").textContent), layout = spec.layout;
     if (box.clientWidth < 560) narrow(box, spec, layout);
     window.Plotly.newPlot(box, { data: spec.data, layout: layout, frames: spec.frames,
-      config: { responsive: true, displaylogo: false, staticPlot: spec.still } });
+      config: { responsive: true, displaylogo: false } });
   }
   function all() { document.querySelectorAll(".live-figure").forEach(draw); }
   if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", all); else all();
