@@ -26,7 +26,7 @@ from llm_servers import BAD_REPLIES, FaultyServer, sensible
 from pathlib import Path
 from statistics import median
 from git_notes_consolidation.consolidation import (
-    plan as consolidation_plan, service, stores as consolidation_stores)
+    plan as consolidation_plan, scan as consolidation_scan, service, status as consolidation_status, stores as consolidation_stores)
 from git_notes_consolidation.consolidation.stores import SummaryStore
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW
@@ -34,15 +34,12 @@ from git_notes_consolidation.core.models import MemoryTier
 from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.session.context import SessionStartSummaryInjector, SummaryInjectionConfig
 from git_notes_consolidation.store import audit, cache as index
-from git_notes_consolidation.store.events import REFS, read_events
+from git_notes_consolidation.store.events import Locked, REFS, clone_id, read_events
 from git_notes_consolidation.store.git import MEM, RepoError, open_repo, tips
 from git_notes_consolidation.store.reader import note_text
 from git_notes_consolidation.store.sync import sync
-from git_notes_consolidation.store.writer import Locked, clone_id
 from git_notes_consolidation.writing.review import accept, reject
 from git_notes_consolidation.writing.write import open_writing
-from git_notes_consolidation.consolidation import scan as consolidation_scan
-from git_notes_consolidation.consolidation import status as consolidation_status
 
 sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "tests")]
 

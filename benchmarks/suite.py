@@ -46,7 +46,7 @@ def load(place: Path, name: str = "vectors") -> np.ndarray: return np.asarray(np
 
 
 def clustering(n: int, place: Path, name: str = "vectors") -> Work:
-    from git_notes_consolidation.similarity.linkage import flat_clusters
+    from git_notes_consolidation.similarity.clusters import flat_clusters
     X = load(place, name)
     flat_clusters(X[[0, 1, 0, 1]], CUT)  # It imports what it needs when it first clusters; scikit-learn's imports are not counted either
     return lambda: {"clusters": int(flat_clusters(X, CUT).max()) + 1}
@@ -109,8 +109,7 @@ def _objects(home: Path, n: int) -> list[str]:
 
 def appending(n: int, place: Path) -> Work:
     from git_notes_consolidation.core.memory import SAMPLE_NOW
-    from git_notes_consolidation.store.events import Append
-    from git_notes_consolidation.store.writer import append
+    from git_notes_consolidation.store.events import Append, append
     home = place / "append"
     ids = _objects(home, n)
     said = {"kind": "tier", "from": "hot", "tier": "cold", "reason": "score 0.300 is below warm 0.35", "score": 0.3, "run": "run_bench"}
@@ -128,7 +127,7 @@ def lexical(n: int, place: Path) -> Work:
 
 
 def minilm(n: int, place: Path) -> Work:
-    from git_notes_consolidation.similarity.minilm import MiniLMEmbedder
+    from git_notes_consolidation.similarity.embedders import MiniLMEmbedder
     texts, e = _texts(n, place)[:FEW], MiniLMEmbedder(os.environ.get("MEMORY_EMBEDDING_MODEL_DIR") or None)
     e.embed(texts[:1])
     return lambda: {"texts": len(e.embed(texts))}

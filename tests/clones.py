@@ -8,8 +8,7 @@ from helpers import git
 from git_notes_consolidation.core.models import (
     CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, MemoryTier)
 from git_notes_consolidation.core.memory import mem
-from git_notes_consolidation.store.events import Append, edge_append, our_tips, summary_append, tier_append
-from git_notes_consolidation.store.writer import append
+from git_notes_consolidation.store.events import Append, append, edge_append, our_tips, summary_append, tier_append
 from git_notes_consolidation.store.git import note_paths, open_repo, read_blobs
 from git_notes_consolidation.store.sync import sync
 

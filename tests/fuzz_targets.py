@@ -13,8 +13,8 @@ from fuzz_base import NEW, OLD, PLACED, SUMMARY, folder, put, target, text_of, t
 from io import StringIO
 from pathlib import Path
 from second_reader import note_memories
-from git_notes_consolidation.apps.cli import app as cli, program as apps_program
-from git_notes_consolidation.apps.mcp import replies, server as apps_server, tools as workspace
+from git_notes_consolidation.apps.cli import app as cli, app as apps_program
+from git_notes_consolidation.apps.mcp import tools as replies, server as apps_server, tools as workspace
 from git_notes_consolidation.consolidation import plan as service, service as consolidation_service
 from git_notes_consolidation.core import loading as config, settings as core_settings, visible as tokens
 from git_notes_consolidation.core.memory import Place, SAMPLE_NOW, UTC, as_utc
@@ -28,20 +28,21 @@ from git_notes_consolidation.retention import forecast
 from git_notes_consolidation.session import fast_start as packing, fast_start as starting, hooks
 from git_notes_consolidation.staleness import history as gitlog, mentions as naming
 from git_notes_consolidation.store import (
-    cache as index, changes as arrivals, events as notes, git as store_git, reader as store_reader, state as store_state, tables as store_tables)
+    cache as index, versions as arrivals, events as notes, git as store_git, reader as store_reader, state
+    as store_state, tables as store_tables)
 from git_notes_consolidation.summaries import quotations as summarizing
 from git_notes_consolidation.supersession import judge as judging
 from git_notes_consolidation.temporal import calendar as masking, resolve as temporal
 from git_notes_consolidation.text import facts, words as text_words
 from git_notes_consolidation.writing import reading as files_reading, tidy as files_tidy
 from git_notes_consolidation.writing.markdown import BadFile
-from git_notes_consolidation.evaluation import answers
+from git_notes_consolidation.evaluation import scoring as answers
 from git_notes_consolidation.consolidation import scan as consolidation_scan
 from git_notes_consolidation.similarity import lexical as embedding
 from git_notes_consolidation.llm import prompts as llm_prompts
 from git_notes_consolidation.session import prepared
 from git_notes_consolidation.recall import rank
-from git_notes_consolidation.similarity import endpoint as similarity_endpoint
+from git_notes_consolidation.similarity import embedders as similarity_endpoint
 from git_notes_consolidation.evaluation import stories
 
 

@@ -25,9 +25,9 @@ def answered(
     settings,
 ):  # Mode to the figures over all questions
     "How many of the labelled questions are answered."
-    from git_notes_consolidation.similarity.minilm import StaticEmbedder
+    from git_notes_consolidation.similarity.embedders import StaticEmbedder
     from git_notes_consolidation.recall.service import open_recall
-    from git_notes_consolidation.evaluation.answers import evaluate_recall, load_questions
+    from git_notes_consolidation.evaluation.scoring import evaluate_recall, load_questions
     s = open_recall(home, settings, embedder=StaticEmbedder(), clock=lambda: NOW)
     def search(mode): return lambda q: s.search(q.question, namespace=q.namespace, limit=10, mode=mode, count=False)
     return {mode or "as needed": evaluate_recall(load_questions(QUESTIONS), search(mode)).all.to_dict() for mode in MODES}

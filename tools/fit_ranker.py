@@ -17,14 +17,13 @@ from scipy.optimize import minimize
 
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
-from git_notes_consolidation.evaluation.scoring import share
-from git_notes_consolidation.evaluation.answers import Question, load_questions, sample_questions
+from git_notes_consolidation.evaluation.scoring import Question, load_questions, sample_questions, share
 from git_notes_consolidation.evaluation.stories import load_stories, write_story
 from git_notes_consolidation.recall.search import HITS, PAIRS, SUMS, Seen, Weights, answering_order, see, succession, sum_features, weights_of
 from git_notes_consolidation.recall.service import SURE, TWO, open_recall
 from git_notes_consolidation.research.lab import scratch
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, StaticEmbedder
+from git_notes_consolidation.similarity.embedders import MiniLMEmbedder, StaticEmbedder
 
 ROOT = Path(__file__).resolve().parents[1]
 WEIGHTS = ROOT / "git_notes_consolidation" / "data" / "ranker.json"

@@ -6,7 +6,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "fleet.sweep": "Task Outcome find_repositories sweep resume",
     "mcp.tools": "Workspace",
     "mcp.server": "Server serve",
-    "cli.app": "Call app plain table",
-    "cli.program": "main",
+    "cli.app": "Call app plain table main",
     "testing": "MockLLM mock_consolidation_llm",
 })

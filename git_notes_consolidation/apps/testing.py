@@ -136,7 +136,7 @@ class Shell:
 
     def said(self, *words: str) -> tuple[int, str]:  # Exit code, and what was printed
         "Type a command."
-        from git_notes_consolidation.apps.cli.program import main
+        from git_notes_consolidation.apps.cli.app import main
         from git_notes_consolidation.core.memory import SAMPLE_NOW
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
             code = main([*(() if "--now" in words else ("--now", SAMPLE_NOW.isoformat())), *words])

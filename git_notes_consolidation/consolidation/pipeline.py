@@ -24,8 +24,7 @@ from ..observability.telemetry import record
 from ..observability.tracing import detail_span, span
 from ..retention.score import retention_scores, tier_of
 from ..similarity.clusters import (
-    KnownClusters, MemoryCluster, clusters_from, near_clusters)
-from ..similarity.linkage import flat_clusters
+    KnownClusters, MemoryCluster, clusters_from, flat_clusters, near_clusters)
 from ..similarity.neighbours import reachable
 from ..store.state import State, refused
 from ..store.versions import (
@@ -33,7 +32,7 @@ from ..store.versions import (
 from ..summaries.extraction import NothingToQuote, summarize_cluster
 from ..summaries.generation import draft_id, redraft
 from ..supersession.judge import DOUBTED, SURE
-from ..supersession.parts import says_resolved
+from ..supersession.editions import says_resolved
 from ..supersession.questions import LIKELY
 from ..text.subjects import last_words
 from ..text.topics import content_stems, topic_of

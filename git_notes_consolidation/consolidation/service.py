@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 from ..core.settings import PROGRAMS, SubconsciousnessConfig
-from ..core.models import ConsolidationPhase, ConsolidationResult
+from ..core.models import ConsolidationPhase, ConsolidationResult, EdgeType, MemoryTier
 from ..core.memory import Memory, UTC, as_utc, digest
 from ..store.git import MEM, Repo, RepoError, missing_memories, open_repo
 from ..store.state import State
@@ -18,28 +18,22 @@ from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
 from ..store import cache as store_cache, tables as store_tables
-from ..core.models import EdgeType, MemoryTier
 from ..core.loading import load_settings, project_file, Settings
-from ..observability.tracing import LOG, log_event
-from ..observability.tracing import span
+from ..observability.tracing import LOG, log_event, span
 from ..observability.telemetry import count, gauge, record as measure
-from ..similarity.lexical import Embedder
-from ..similarity.endpoint import get_embedder
-from ..similarity.lexical import LexicalEmbedder
-from ..similarity.endpoint import without_vector
+from ..similarity.lexical import Embedder, LexicalEmbedder
+from ..similarity.embedders import get_embedder, without_vector
 from ..similarity.clusters import KnownClusters
-from ..store.events import Append, Events, every_tip, REFS, shared_tips
-from ..store.writer import append
-from ..store.writer import clone_id, run_lock
+from ..store.events import (
+    Append, Events, REFS, append, clone_id, every_tip, run_lock, shared_tips)
 from ..store.loss import update_kept_refs, keep, restore_records, RestoredRecords
 from ..store.cache import (
     access_counts, flush, forget, unflushed, with_unflushed)
-from ..store.changes import LastRun, remember_run, seal
+from ..store.versions import LastRun, remember_run, seal
 from ..store.tables import patch
-from ..llm.client import as_client, ask_all, Client
+from ..llm.client import Client, Model, Parser, as_client, ask_all
 from ..llm.prompts import JUDGE_PROMPT
 from ..llm.summary_prompts import EDGES_PROMPT, SUMMARY_PROMPT, SUPPORT_PROMPT
-from ..llm.client import Model, Parser
 from ..llm.protocol import Answer, Request
 from ..supersession.judge import JUDGE
 from ..summaries.extraction import SUMMARIZER

@@ -21,9 +21,8 @@ from ..core.memory import digest
 from ..observability.tracing import span
 from ..observability.telemetry import count
 from ..store.git import RepoError
-from ..store.events import Append, edge_append, Events, review_append, tier_append
-from ..store.writer import append
-from ..store.writer import run_lock
+from ..store.events import (
+    Append, Events, append, edge_append, review_append, run_lock, tier_append)
 if TYPE_CHECKING: from git_notes_consolidation.consolidation.service import ConsolidationService
 
 # %% auto #0

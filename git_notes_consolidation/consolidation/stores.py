@@ -22,8 +22,7 @@ from ..store.reader import UnknownId
 from ..core.loading import load_settings, project_file, Settings
 from ..core.settings import ConfigError
 from ..store.git import open_repo, Repo
-from ..store.events import Append, edge_append, summary_append, tier_append
-from ..store.writer import append
+from ..store.events import Append, append, edge_append, summary_append, tier_append
 from ..llm.client import Client, get_client
 from ..llm.providers import outside
 from ..store.versions import metadata_of

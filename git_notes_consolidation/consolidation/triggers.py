@@ -11,8 +11,8 @@ from datetime import datetime, timedelta
 from enum import Enum
 from itertools import product
 from typing import TYPE_CHECKING, Literal, get_args
-from ..store.changes import memories_since, last_run, last_start
-from ..store.writer import lock_held
+from ..store.versions import memories_since, last_run, last_start
+from ..store.events import lock_held
 from ..core.settings import ConfigError, SubconsciousnessConfig
 from ..core.memory import Memory
 from ..store.git import Repo

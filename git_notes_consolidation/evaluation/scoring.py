@@ -5,17 +5,22 @@
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #686a615e
 from __future__ import annotations
 import json, math
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Generic, get_args, Protocol, TypeVar
-from ..core.models import Relation
+from ..core.models import Relation, TemporalReference
+from datetime import datetime, timedelta
+from ..temporal.resolve import find_references
+from ..recall.search import MemoryResult
+from ..core.memory import Memory
 
 # %% auto #0
 __all__ = ['RELATIONS', 'LOCKED', 'wilson', 'Share', 'share', 'rounded', 'Table', 'plain', 'Scored', 'Report', 'score_groups',
-           'DataError', 'load_rows', 'fixture', 'unlocked_rows']
+           'DataError', 'load_rows', 'fixture', 'unlocked_rows', 'load_dated', 'Outcome', 'outcome', 'Accuracy',
+           'evaluate_dates', 'load_questions', 'sample_questions', 'retrieval', 'evaluate_recall']
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #98c1d2a4
 def wilson(
@@ -220,3 +225,231 @@ LOCKED = "locked"
 def unlocked_rows(rows: Iterable[_Row]) -> list[_Row]:
     "The rows that may be looked at: all but the locked half."
     return [r for r in rows if r.split != LOCKED]
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #580c16b1
+Interval = tuple[datetime, "datetime | None"]  # Half-open; no end where it is open
+
+
+@dataclass(frozen=True)
+class Dated:
+    "A labelled phrase, or a line without one."
+    id: str
+    text: str
+    reference: datetime  # When it was said
+    phrase: str = ""  # Empty: there is no date in the text
+    offset: int = 0
+    golds: tuple[Interval, ...] = ()  # Any of them is right
+    grain: str = ""
+    core: bool = True  # What was said when is all it takes
+    kind: str = ""
+    split: str = "dev"
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #f354d097
+def _time(row: Mapping[str, Any], name: str) -> datetime:
+    try: return datetime.fromisoformat(text_field(row, name)).replace(tzinfo=None)
+    except ValueError as e: raise ValueError(
+        f"{name}: a time such as 2026-03-31T09:00:00 is expected ({e})") from None
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #a063d7c1
+def dated_of(row: Mapping[str, Any]) -> Dated:
+    "A row of a file; a ValueError begins with the field."
+    said = (text_field(row, "id"), text_field(row, "text"), _time(row, "reference"))
+    plain = Dated(*said, kind=text_field(row, "kind", ""), split=text_field(row, "split", "dev"))
+    if "strict" in row: return plain
+    at, phrase = row.get("offset"), text_field(row, "phrase")
+    if not isinstance(at, int) or plain.text[at:at + len(phrase)] != phrase:
+        raise ValueError("offset: the phrase does not stand there")
+    def golds() -> Iterable[Interval]:
+        for a, b in [(row.get("expected_start"), row.get("expected_end")), *row.get("alternatives", [])]:
+            pair = {"expected_start": a, "expected_end": b}
+            yield _time(pair, "expected_start"), _time(pair, "expected_end") if b else None
+    core = bool(row.get("core"))
+    return replace(plain, phrase=phrase, offset=at, golds=tuple(golds()) if core else (),
+                   grain=text_field(row, "grain", ""), core=core)
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #88574210
+def load_dated(
+    path: Path | str,  # JSON lines
+) -> tuple[Dated, ...]:
+    "The labelled phrases of a file."
+    return load_rows(path, dated_of)
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #1a92a9c9
+_DAY = timedelta(days=1)
+
+
+def _right(grain: str, a: datetime, b: datetime, gold: Interval) -> bool:
+    start, end = gold
+    if grain in ("day", "part"): return a.date() == start.date()
+    if grain == "hour": return a.replace(minute=0, second=0, microsecond=0) == start
+    if grain in ("minute", "second"): return a.replace(second=0, microsecond=0) == start.replace(second=0)
+    if grain.startswith("interval"): return a.date() == start.date() and (end is None or abs(b - end) <= _DAY)
+    return end is not None and start <= a < end
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #5f8fe2ce
+def _exact(a: datetime, b: datetime, gold: Interval) -> bool:
+    start, end = gold
+    return (end is not None and a.date() == start.date() and abs(b - end) <= _DAY
+            and b.date() in (end.date(), (end - _DAY).date()))
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #ce1dbdc5
+Resolver = Callable[[str, datetime], Sequence[TemporalReference]]
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #a5902d2d
+@dataclass(frozen=True)
+class Outcome:
+    "What a resolver made of a row."
+    row: Dated
+    said: tuple[tuple[str, datetime, datetime], ...]  # Dated phrases: words, start, end
+    found: bool
+    right: bool  # For a line without a date: that none was found
+    exact: bool
+
+    @property
+    def id(self) -> str: return self.row.id
+    @property
+    def split(self) -> str: return self.row.split
+
+    def to_dict(self) -> dict[str, Any]:
+        r = self.row
+        return {"id": r.id, "kind": r.kind, "text": r.text, "said_at": r.reference.isoformat(),
+                "phrase": r.phrase, "meant": [[t and t.isoformat() for t in g] for g in r.golds],
+                "found": [[w, a.isoformat(), b.isoformat()] for w, a, b in self.said]}
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #5048e25f
+def outcome(row: Dated, resolve: Resolver = find_references) -> Outcome:
+    "The best overlap of what was found with what was meant."
+    refs = [(r, r.interval[0].replace(tzinfo=None), r.interval[1].replace(tzinfo=None))
+            for r in resolve(row.text, row.reference) if r.interval]
+    said = tuple((r.original_text, a, b) for r, a, b in refs)
+    if not row.phrase: return Outcome(row, said, False, not refs, not refs)
+    end = row.offset + len(row.phrase)
+    over = [(min(r.span[1], end) - max(r.span[0], row.offset), a, b) for r, a,
+            b in refs if r.span[0] < end and r.span[1] > row.offset]
+    if not over: return Outcome(row, said, False, False, False)
+    _, a, b = max(over, key=lambda x: x[0])
+    return Outcome(row, said, True, any(_right(row.grain, a, b, g) for g in row.golds),
+                   any(_exact(a, b, g) for g in row.golds))
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #4beeda9c
+@dataclass(frozen=True)
+class Accuracy(Scored):
+    "How many of the phrases, and how many lines without one were left alone."
+    found: Share
+    right: Share
+    exact: Share
+    false: Share  # Lines without a date in which one was found
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #67d92645
+def accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
+    "The shares over some rows; rows that need more than the time they were said at do not count."
+    all_ = [o for o in outcomes if o.row.core]
+    there, none = [o for o in all_ if o.row.phrase], [o for o in all_ if not o.row.phrase]
+    return Accuracy(share(o.found for o in there), share(o.right for o in there),
+                    share(o.exact for o in there), share(not o.right for o in none))
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #0c2e073b
+def evaluate_dates(
+    rows: Iterable[Dated],
+    resolve: Resolver = find_references,
+    step: Callable[[], None] = lambda: None,  # Called after each row
+) -> Report[Accuracy, Outcome]:
+    "How good a resolver is."
+    outcomes = []
+    for row in rows: outcomes.append(outcome(row, resolve)); step()
+    scores = score_groups(outcomes, accuracy, split=lambda o: o.split, kind=lambda o: o.row.kind or "–")
+    return Report(scores, tuple(o for o in unlocked_rows(outcomes) if o.row.core and not o.right))
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #083372cb
+@dataclass(frozen=True)
+class Question:
+    "A question, and the memories that hold its answer."
+    id: str
+    question: str
+    keys: frozenset[str]  # Any of them will do
+    namespace: str | None = None  # Where the question asks for one
+    kind: str = ""
+    split: str = "dev"
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #7802b39b
+def question_of(row: Mapping[str, Any]) -> Question:
+    "A row of a file; a ValueError begins with the field."
+    keys = row.get("keys")
+    if not isinstance(keys, list) or not keys or not all(isinstance(k, str) for k in keys):
+        raise ValueError("keys: a list of memories' names is expected")
+    namespace = text_field(row, "namespace") if row.get("namespace") is not None else None
+    more = {"kind": text_field(row, "kind", ""), "split": text_field(row, "split", "dev")}
+    return Question(text_field(row, "id"), text_field(row, "question"), frozenset(keys), namespace, **more)
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #c8d0c1f1
+def load_questions(
+    path: Path | str,  # JSON lines
+) -> tuple[Question, ...]:
+    "The labelled questions of a file."
+    return load_rows(path, question_of)
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #2bbc9fdb
+def sample_questions(memories: Iterable[Memory]) -> tuple[Question, ...]:
+    "The sample's questions, with the memories that answer them."
+    titles: dict[str, set[str]] = defaultdict(set)
+    for m in memories: titles[m.summary].add(m.id)
+    rows = [json.loads(line) for line in fixture("sample_questions").read_text(encoding="utf-8").splitlines()
+            if line.strip()]
+    lost = [t for r in rows for t in r["answers"] if t not in titles]
+    if lost: raise DataError(f"no memory of the sample is called {lost[0]!r}")
+    return tuple(Question(f"sample-{i:02}", r["question"],
+                          frozenset().union(*(titles[t] for t in r["answers"]))) for i,
+                          r in enumerate(rows, 1))
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #d2061a44
+@dataclass(frozen=True)
+class SearchOutcome:
+    "What a search made of a question."
+    question: Question
+    rank: int | None  # Of the first answer, from 1; none: not among those shown
+    repeated: tuple[bool, ...]  # For each result: does an earlier one say the same?
+
+    @property
+    def id(self) -> str: return self.question.id
+    @property
+    def split(self) -> str: return self.question.split
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #6d7eff93
+def search_outcome(q: Question, results: Sequence[MemoryResult]) -> SearchOutcome:
+    "The place of the first answer, and the repeats."
+    rank = next((i for i, r in enumerate(results, 1) if r.id in q.keys
+                 or not q.keys.isdisjoint(r.stands_for)), None)
+    seen, repeated = set[str](), []
+    for r in results:
+        text = " ".join(f"{r.summary}\n{r.content}".lower().split())
+        repeated.append(text in seen)
+        seen.add(text)
+    return SearchOutcome(q, rank, tuple(repeated))
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #a130ba66
+@dataclass(frozen=True)
+class Retrieval(Scored):
+    "How well questions are answered."
+    recall: Share  # With an answer among the first k
+    first: Share  # … in the first place
+    mrr: float  # Mean reciprocal rank
+    repeats: Share  # Results that say what an earlier one said
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #d9c3e991
+def retrieval(all_: Sequence[SearchOutcome], k: int = 5) -> Retrieval:
+    "The figures over some questions."
+    mrr = sum(1 / s.rank for s in all_ if s.rank) / len(all_) if all_ else 0.0
+    return Retrieval(share(s.rank is not None and s.rank <= k for s in all_),
+                     share(s.rank == 1 for s in all_), mrr, share(x for s in all_ for x in s.repeated))
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #68aeb430
+def evaluate_recall(
+    questions: Iterable[Question],
+    search: Callable[[Question], Sequence[MemoryResult]],
+    k: int = 5,
+) -> Report[Retrieval, SearchOutcome]:
+    "How often a search finds what was asked for."
+    found = [search_outcome(q, search(q)) for q in questions]
+    scores = score_groups(found, lambda rows: retrieval(rows, k), split=lambda s: s.split,
+                          kind=lambda s: s.question.kind or "–")
+    return Report(scores, tuple(s for s in unlocked_rows(found) if s.rank is None or s.rank > k))

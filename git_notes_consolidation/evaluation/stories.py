@@ -13,8 +13,7 @@ from typing import Any, NamedTuple
 from ..core.memory import as_utc, Memory
 from ..core.models import EdgeType
 from ..core.settings import SubconsciousnessConfig
-from ..similarity.lexical import Embedder
-from ..similarity.lexical import LexicalEmbedder
+from ..similarity.lexical import Embedder, LexicalEmbedder
 from ..store.state import fold, open_questions, State
 from ..consolidation.scan import living_memories
 from ..consolidation.relate import relate
@@ -25,12 +24,11 @@ from .pairs import memory_of, POSITIVE, scan_of
 from ..consolidation.service import run
 from ..consolidation.stores import open_service, SummaryStore
 from ..core.loading import Settings
-from ..recall.rank import needs_reasoning
-from ..recall.rank import excerpt
+from ..recall.rank import excerpt, needs_reasoning
 from ..recall.reason import ReasonedRecallService
 from ..recall.service import open_recall, RecallService
 from ..session.context import SessionStartSummaryInjector
-from ..similarity.minilm import StaticEmbedder
+from ..similarity.embedders import StaticEmbedder
 from ..store.events import read_events
 from ..store.git import git, open_repo, Repo
 from ..store.reader import read_memories, write_memories

@@ -11,17 +11,15 @@ from fnmatch import fnmatchcase
 from pathlib import Path
 from ..store.damage import Finding, Recoverable, counted_noun
 from ..store.git import MEM, Notes, Repo, RepoError, git, note_paths, tips
-from ..store.events import REFS, shared_tips
+from ..store.events import REFS, lock_held, shared_tips
 from contextlib import closing, contextmanager, suppress
 from typing import Any, NamedTuple
 from ..core.memory import UTC, as_utc
 from ..store.reader import Scan, parse_note
 from ..store import cache as store_cache
-from ..store.changes import last_run, last_start
+from ..store.versions import last_run, last_start
 from ..core.loading import Settings
-from ..llm.protocol import Breakers
-from ..llm.protocol import one_line
-from ..store.writer import lock_held
+from ..llm.protocol import Breakers, one_line
 from ..observability.tracing import has_sdk
 from ..llm.providers import Provider
 from ..store.sync import find_remote

@@ -26,14 +26,13 @@ from ..llm.providers import Provider, is_local, outside, pace, providers
 from ..observability.tracing import SDK
 from ..recall.service import refs_key
 from ..session.hooks import missing, plain_line
-from ..similarity.endpoint import (
-    EndpointEmbedder, PluginVectors, get_embedder, plugin_rows)
+from ..similarity.embedders import (
+    EndpointEmbedder, MiniLMEmbedder, PluginVectors, get_embedder, plugin_rows)
 from ..similarity.lexical import EmbeddingError
-from ..similarity.minilm import MiniLMEmbedder
 from ..store import cache as store_cache
 from ..store.audit import Snapshot, promise_findings, read_snapshot
 from ..store.cache import access_counts, unflushed
-from ..store.changes import last_run
+from ..store.versions import last_run
 from ..store.damage import Finding, LEVELS, counted_noun, note_findings
 from ..store.events import Events
 from ..store.git import Repo, RepoError, missing_memories

@@ -13,9 +13,9 @@ from itertools import accumulate, groupby
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 from ..core.visible import visible
-from .signals import Metric, METRICS, prometheus_name
-from .tracing import (
-    JsonLines, LEVELS, LOG, TextLines, attribute_value, escaped, listening, show_content)
+from git_notes_consolidation.observability.tracing import (
+    JsonLines, LEVELS, LOG, METRICS, Metric, TextLines, attribute_value, escaped, listening, prometheus_name,
+    show_content)
 from dataclasses import dataclass
 from importlib import import_module
 from urllib.parse import urlsplit

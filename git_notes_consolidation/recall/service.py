@@ -19,8 +19,8 @@ from ..core.loading import Settings, load_settings, project_file
 from ..core.settings import RetentionConfig, SubconsciousnessConfig
 from ..llm.redact import redacted_memory
 from ..similarity.lexical import Embedder, EmbeddingError, LexicalEmbedder
-from ..similarity.minilm import MiniLMEmbedder, StaticEmbedder, packaged_minilm
-from ..similarity.endpoint import get_embedder
+from ..similarity.embedders import (
+    MiniLMEmbedder, StaticEmbedder, get_embedder, packaged_minilm)
 from git_notes_consolidation.recall.search import (
     Columns, Found, MemoryResult, RetrievalMode, Wanted, answering_order, full_results, listed, ranked,
     read_columns, stands_for)

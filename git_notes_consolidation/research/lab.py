@@ -14,15 +14,14 @@ from functools import cached_property
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 from ..consolidation.relate import candidates
-from ..consolidation.scan import living_memories
-from ..consolidation.scan import scored, stand_ins, view
+from ..consolidation.scan import living_memories, scored, stand_ins, view
 from ..core.loading import load_settings, project_file
 from ..core.memory import digest, Memory, sample_memories, SAMPLE_NOW
 from ..core.models import EdgeType, Judgment, MemoryEdge, MemoryMetadata, Relation
 from ..core.settings import SubconsciousnessConfig
 from ..core.visible import estimate_tokens
 from ..evaluation.pairs import scan_of
-from ..similarity.endpoint import get_embedder
+from ..similarity.embedders import get_embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..store.git import git, open_repo, Repo, RepoError
 from ..store.reader import write_memories

@@ -21,14 +21,11 @@ from git_notes_consolidation.plots.figures import (
 from git_notes_consolidation.research.lab import (
     chart_box, Corpus, Desk, draw, flowing_row, html_table, load_corpus, move_slider, number_beside,
     repo_field, report_progress, stop)
-from ..retention.score import score_decomposition
 from ..retention.score import (
-    counts_by_half_life, days_in_tiers, retention_frame, tier_counts, weights)
-from ..similarity.clusters import split
-from ..similarity.linkage import flat_clusters, groups_of
+    counts_by_half_life, days_in_tiers, retention_frame, score_decomposition, tier_counts, weights)
+from ..similarity.clusters import flat_clusters, groups_of, split
 from ..core.runtime import need
-from ..core.loading import project_file
-from ..core.loading import Draft
+from ..core.loading import Draft, project_file
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure

@@ -13,13 +13,13 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
-from ..store.changes import remember_start
+from ..store.versions import remember_start
 from ..core.loading import Settings, load_settings, project_file
 from ..core.memory import UTC, as_utc
 from ..core.models import ConsolidationResult
 from ..core.visible import visible
 from ..store.git import Repo, open_repo
-from ..store.writer import Locked, hold
+from ..store.events import Locked, hold
 from ..observability.tracing import has_sdk
 from .fast_start import environment, read_event, switched_on
 from ..consolidation.triggers import Due, Event, PRESSURE, answer, facts

@@ -5,7 +5,7 @@
 # %% ../../nbs/15_session/02_prepared.ipynb #bbf71205
 from __future__ import annotations
 import json, re
-from ..core.visible import inert, visible
+from ..core.visible import estimate_tokens, inert, token_counter, visible
 from ..llm.redact import redacted_memory, without_secrets
 from .fast_start import (
     FORMAT, PreparedSession, Line, Note, SECTIONS, TAG, SummaryEntry, UNDER, UNTIL, bag, load, section, words)
@@ -19,19 +19,17 @@ from .. import __version__
 from ..core.models import (
     EdgeType, MemoryEdge, MemorySummary, MemoryTier, SupersededFact)
 from ..core.memory import as_utc, Memory, repeat_key
-from ..store.events import REFS, read_events
+from ..store.events import REFS, read_events, replace_file
 from ..store.git import MEM, Repo
 from ..store.reader import read_memories
 from ..store.state import (
     State, fold, open_questions, probably_replaced, refused, stood_for, with_state)
-from ..store.writer import replace_file
 from ..store.versions import end_of
-from ..core.visible import token_counter, estimate_tokens
 from ..supersession.judge import MAY_BE, PROBABLE, successors
 from ..text.factuality import is_fragment, stance
 from ..text.words import with_full_stop
 from ..text.topics import own_sentences
-from ..supersession.parts import says_resolved
+from ..supersession.editions import says_resolved
 from ..supersession.claims import claims
 
 # %% auto #0

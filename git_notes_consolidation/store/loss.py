@@ -13,13 +13,13 @@ from typing import NamedTuple
 from ..core.memory import as_utc, digest
 from .audit import Report, audit
 from .damage import NoteChange, Finding, Recoverable, counted_noun, note_history
-from .events import REFS, decode, every_tip, shared_tips
+from git_notes_consolidation.store.events import (
+    REFS, decode, every_tip, new_commits, note_changes, notes_on, piece_changes, publish_commits, retry_races,
+    shared_tips)
 from .git import (
     KEPT, MEM, Repo, git, move_refs, note_paths, read_blobs)
 from .reader import parse_note, pieces
 from .sync import _lines, news
-from .writer import (
-    new_commits, note_changes, notes_on, piece_changes, publish_commits, retry_races)
 
 # %% auto #0
 __all__ = ['keep']

@@ -11,15 +11,14 @@ from dataclasses import replace
 from ..core.memory import as_memory, Memory, repeat_key
 from ..core.models import Judgment
 from .assertions import abstain, explicit_claims
-from .editions import changed_amount, exact_repeat, same_title
-from .parts import is_open, leaves_behind, resolution_of, values
+from .editions import (
+    changed_amount, exact_repeat, is_open, leaves_behind, resolution_of, same_title, values)
 from .questions import (
     _repeats_content, _of_one_sitting, changes, later_word, likely, PROPOSED, stands_apart)
 from ..text.factuality import (
     is_fragment, leaves_standing, not_in_force, stance, undecided)
-from ..text.topics import continues, other_scope
+from ..text.topics import GENERIC_STEMS, continues, other_scope, topic_of
 from ..text.subjects import tie, weight_of
-from ..text.topics import GENERIC_STEMS, topic_of
 
 # %% auto #0
 __all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'features', 'chance', 'behind_others',

@@ -11,9 +11,9 @@ from functools import lru_cache
 from typing import Literal
 from ..core.memory import Memory
 from ..core.models import Judgment, Relation
-from .parts import (
-    CORRECTS, says_resolved, in_part, is_open, leaves_behind, rest_goes_on, stated_values, values)
-from .editions import Difference, Piece, differences, pieces
+from git_notes_consolidation.supersession.editions import (
+    CORRECTS, Difference, Piece, differences, in_part, is_open, leaves_behind, pieces, rest_goes_on,
+    says_resolved, stated_values, values)
 from ..text.factuality import leaves_standing, stance, undecided
 from ..text.words import DENIAL, STOP_WORDS, document_head, names_of, references, stem
 from git_notes_consolidation.text.topics import (

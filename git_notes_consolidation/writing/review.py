@@ -14,17 +14,15 @@ from typing import Any, Literal, NamedTuple, TYPE_CHECKING
 from ..core.memory import Author, Memory
 from ..core.models import EdgeType, Judgment, MemoryEdge
 from ..supersession.judge import repeat_key
-from ..supersession.parts import untouched_items
+from ..supersession.editions import untouched_items
 from ..store.versions import standing, taken_back
-from ..consolidation.scan import View
-from ..consolidation.status import questions
+from ..consolidation.scan import View, living_memories
+from ..consolidation.status import NeedsConfirmation, questions, undo
 from .history import _edges_between, edges_by_memory, hidden_and_shown
 from ..store.reader import resolve, UnknownId
 from ..store.state import record_value
-from ..consolidation.scan import living_memories
 from ..consolidation.plan import allowed
 from ..consolidation.stores import open_service
-from ..consolidation.status import NeedsConfirmation, undo
 from .decide import (
     BadFact, Considered, Draft, Verdict, WriteResult, draft_merge)
 from .write import WritingService

@@ -27,7 +27,7 @@ from .history import hidden_and_shown
 from .markdown import (
     BadFile, Entry, FilePlace, emptied_headings, close_gaps, line_starts, reads_same, without)
 from .reading import ARCHIVE, MemoryFile, entries_of
-from ..store.writer import _try_lock, Locked
+from ..store.events import _try_lock, Locked
 from ..consolidation.plan import Guard
 
 # %% auto #0

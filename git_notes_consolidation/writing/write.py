@@ -26,18 +26,17 @@ from ..llm.redact import secret_warning
 from ..observability.telemetry import count
 from ..observability.tracing import span
 from ..retention.score import compute_retention_score, tier_of
-from ..similarity.endpoint import get_embedder
+from ..similarity.embedders import get_embedder
 from ..similarity.lexical import Embedder, LexicalEmbedder
 from ..store import cache as store_cache
 from ..store.events import (
-    Append, Events, REFS, edge_append, encode, op_append, review_append, set_append, stamp,
-    summary_append, tier_append, wrote_append)
+    Append, Events, REFS, edge_append, encode, hold, op_append, retry_races, review_append, set_append, stamp,
+    summary_append, tier_append, write, wrote_append)
 from ..store.git import MEM, Repo, RepoError, git, open_repo, tips
 from ..store.loss import keep
 from ..store.reader import resolve
 from ..store.state import State, with_run, with_state
 from ..store.versions import metadata_of
-from ..store.writer import hold, retry_races, write
 from ..supersession.judge import repeat_key
 from .decide import (
     BadFact, Considered, Decision, Draft, Pool, WriteResult, consider, decide, decide_as_given,

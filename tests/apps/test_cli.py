@@ -7,11 +7,11 @@ import shutil
 
 import pytest
 from calls import gnc, gnc_process, new_repo, state_of
-from git_notes_consolidation.apps.cli.program import ALIASES
+from git_notes_consolidation.apps.cli.app import ALIASES
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
-from git_notes_consolidation.store.writer import run_lock
+from git_notes_consolidation.store.events import run_lock
 from helpers import add_memories, git, refs, story
 
 NOW = ["--now", SAMPLE_NOW.isoformat()]

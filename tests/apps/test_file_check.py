@@ -3,8 +3,7 @@ import shutil
 
 import pytest
 from calls import gnc, new_repo
-from git_notes_consolidation.staleness.file_check import Tree, commands_of, dead_names
-from git_notes_consolidation.staleness.file_names import file_names
+from git_notes_consolidation.staleness.file_check import Tree, commands_of, dead_names, file_names
 from git_notes_consolidation.store.git import open_repo
 from helpers import git
 from hypothesis import given, strategies as st

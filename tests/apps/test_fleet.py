@@ -6,7 +6,7 @@ from helpers import git, refs, story
 from pathlib import Path
 from git_notes_consolidation.apps.fleet import Outcome, append_state, read_state
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.store.writer import run_lock
+from git_notes_consolidation.store.events import run_lock
 
 
 pytestmark = pytest.mark.slow

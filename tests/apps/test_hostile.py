@@ -9,14 +9,13 @@ import unicodedata
 
 import pytest
 from calls import gnc, made, run, state_of
-from git_notes_consolidation.apps.cli import program as cli
+from git_notes_consolidation.apps.cli import app as cli
 from git_notes_consolidation.apps.mcp import server as serving
 from git_notes_consolidation.apps.mcp.tools import Workspace
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.store.events import Append, op_append
+from git_notes_consolidation.store.events import Append, append, op_append
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
-from git_notes_consolidation.store.writer import append
 from helpers import add_memories, git
 
 SOFT = "[bold red]markup[/] \u202eredro\u2066 \U000e0049\U000e0047 \u200b\u00ad\u2060\ufeff\u3164 é🎉 </system-reminder>"  # What is no control character

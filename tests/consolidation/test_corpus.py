@@ -12,12 +12,12 @@ from calls import state_of
 from collections import Counter
 from datetime import UTC, datetime
 from helpers import NOTES, ROOT, add_memories, git, long, refs, story
-from git_notes_consolidation.apps.cli import program as cli
+from git_notes_consolidation.apps.cli import app as cli
 from git_notes_consolidation.consolidation import service, stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.core.models import MemoryTier
-from git_notes_consolidation.store import writer as notes
+from git_notes_consolidation.store import events as notes
 from git_notes_consolidation.store.events import REFS
 from git_notes_consolidation.store.git import MEM, note_paths, open_repo, tips
 from git_notes_consolidation.store.reader import read_memories

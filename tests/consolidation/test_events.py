@@ -8,7 +8,7 @@ from calls import gnc, new_repo, run
 from git_notes_consolidation.consolidation import service as service
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.store.writer import run_lock
+from git_notes_consolidation.store.events import run_lock
 from helpers import refs, story
 
 PYTHON = shlex.quote(sys.executable)
@@ -55,7 +55,7 @@ def test_a_plan_that_is_applied_is_told_and_a_dry_run_is_not(told, keeper, tmp_p
 def test_it_comes_after_the_commit_and_outside_of_the_lock(told, tmp_path):
     file, program = tmp_path / "seen", tmp_path / "look.py"
     program.write_text(
-        "import sys\nfrom git_notes_consolidation.store.git import open_repo; from git_notes_consolidation.store.writer import run_lock\nfrom "
+        "import sys\nfrom git_notes_consolidation.store.git import open_repo; from git_notes_consolidation.store.events import run_lock\nfrom "
         "git_notes_consolidation.consolidation.scan import view\n"
                        f"with run_lock(open_repo({str(told)!r})): open({str(file)!r}, 'w').write(' '.join(view(open_repo({str(told)!r})).state.runs))\n")
     result = run(told, event_command=f"{PYTHON} {shlex.quote(str(program))}")

@@ -18,7 +18,7 @@ from git_notes_consolidation.recall import service as recall_service
 from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.similarity.clusters import KnownClusters, near_clusters
 from git_notes_consolidation.similarity.neighbours import reachable
-from git_notes_consolidation.store import writer as store_writer
+from git_notes_consolidation.store import events as store_writer
 from git_notes_consolidation.store.events import encode, read_events
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import note_text
@@ -131,7 +131,7 @@ def test_with_the_clusters_of_the_last_run(home, tmp_path, monkeypatch):
     def kept(X, distance, before, at): known.append(before and len(before.names)); return near_clusters(X, distance, before, at)
     monkeypatch.setattr(phases, "_MANY", 1)
     replace_everywhere(monkeypatch, similarity_clusters, "near_clusters", kept)
-    replace_everywhere(monkeypatch, neighbours, "reached", partial(reachable, most=1))  # A component that is too large, as in a large repository
+    replace_everywhere(monkeypatch, neighbours, "reachable", partial(reachable, most=1))  # A component that is too large, as in a large repository
     memories = sorted(sample_memories(), key=lambda m: (m.timestamp, m.id))
     old, new = later(memories, 0.9)
     _, taken = both(home, tmp_path, old, [new[:20], new[20:]])

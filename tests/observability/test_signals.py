@@ -9,19 +9,18 @@ from dataclasses import replace
 from helpers import SOURCES, git, replace_everywhere, story
 from llm_servers import FaultyServer, sensible
 from git_notes_consolidation.consolidation import (
-    pipeline as consolidation_pipeline, plan as consolidation_plan, service as consolidation_service, stores as service)
+    pipeline as consolidation_pipeline, plan as consolidation_plan, service as consolidation_service, status as consolidation_status, stores as service)
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.llm.client import Client, ask_all
 from git_notes_consolidation.llm.protocol import Request
 from git_notes_consolidation.observability import tracing as logs
-from git_notes_consolidation.observability.signals import METRICS, SPANS
+from git_notes_consolidation.observability.tracing import METRICS, SPANS
 from git_notes_consolidation.recall.reason import ReasonedRecallService
 from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.session.context import SessionStartSummaryInjector
 from git_notes_consolidation.store import sync
 from git_notes_consolidation.writing import write as writing
-from git_notes_consolidation.consolidation import status as consolidation_status
 
 
 SPANNING, MEASURING = {"span", "detail"}, {"count", "count_up", "record", "measure", "gauge", "count_outcomes"}

@@ -11,7 +11,7 @@ import time
 import pytest
 from calls import COMMAND, gnc as here, new_repo
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
-from git_notes_consolidation.observability.signals import METRICS, SPANS, prometheus_name
+from git_notes_consolidation.observability.tracing import METRICS, SPANS, prometheus_name
 from helpers import git, story
 
 NOW = SAMPLE_NOW.isoformat()

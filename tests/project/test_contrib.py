@@ -4,7 +4,7 @@ import re
 
 import pytest
 import yaml
-from git_notes_consolidation.observability.signals import METRICS, prometheus_name
+from git_notes_consolidation.observability.tracing import METRICS, prometheus_name
 from helpers import ROOT
 
 HERE = ROOT / "contrib" / "monitoring"

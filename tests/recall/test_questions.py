@@ -2,12 +2,11 @@
 from datetime import UTC, datetime
 
 import pytest
-from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation import stores as consolidation_stores
+from git_notes_consolidation.consolidation import service, stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
 from git_notes_consolidation.recall.service import open_recall
-from git_notes_consolidation.evaluation.answers import evaluate_recall, load_questions, search_outcome
+from git_notes_consolidation.evaluation.scoring import evaluate_recall, load_questions, search_outcome
 from helpers import FIXTURES, long
 
 pytestmark = pytest.mark.slow

@@ -14,7 +14,7 @@ from git_notes_consolidation.core.models import MemoryTier
 from git_notes_consolidation.recall.search import MemoryResult
 from git_notes_consolidation.store import cache as index, cache as journal
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.store.writer import clone_id
+from git_notes_consolidation.store.events import clone_id
 
 
 

@@ -4,13 +4,11 @@ from datetime import UTC, datetime, timedelta
 
 import pytest
 from calls import ask, gnc, new_repo, state_of
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
-from git_notes_consolidation.store.events import Append, edge_append, set_append
-from git_notes_consolidation.store.writer import append
+from git_notes_consolidation.store.events import Append, append, edge_append, set_append
 from git_notes_consolidation.store.git import open_repo
 
 

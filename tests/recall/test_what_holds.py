@@ -3,7 +3,7 @@ import pytest
 from calls import ask, gnc, new_repo, run, state_of
 from helpers import git
 
-from git_notes_consolidation.apps.mcp.replies import hit
+from git_notes_consolidation.apps.mcp.tools import hit
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
@@ -13,11 +13,10 @@ from git_notes_consolidation.recall.rank import about_the_past, needs_reasoning
 from git_notes_consolidation.recall.reason import ReasonedRecallService
 from git_notes_consolidation.recall.service import open_recall
 from git_notes_consolidation.similarity.lexical import LexicalEmbedder
-from git_notes_consolidation.similarity.minilm import StaticEmbedder
-from git_notes_consolidation.store.events import Append, edge_append
+from git_notes_consolidation.similarity.embedders import StaticEmbedder
+from git_notes_consolidation.store.events import Append, append, edge_append
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories, write_memories
-from git_notes_consolidation.store.writer import append
 
 SETTINGS = load_settings(env={})
 

@@ -9,10 +9,10 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from calls import COMMAND, gnc, new_repo, state_of
 from git_notes_consolidation.session import hooks
-from git_notes_consolidation.store.changes import last_run, last_start
+from git_notes_consolidation.store.versions import last_run, last_start
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.store.writer import run_lock
+from git_notes_consolidation.store.events import run_lock
 from helpers import git, refs, story
 
 NOW = ["--now", SAMPLE_NOW.isoformat()]

@@ -5,10 +5,9 @@ from hypothesis import given, settings, strategies as st
 from unittest.mock import patch
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
-from git_notes_consolidation.similarity import clusters as updates, linkage
-from git_notes_consolidation.similarity.clusters import KnownClusters, cluster_memories, near_clusters, split
+from git_notes_consolidation.similarity import clusters as updates, clusters as linkage
+from git_notes_consolidation.similarity.clusters import KnownClusters, cluster_memories, dendrogram, flat_clusters, near_clusters, split
 from git_notes_consolidation.similarity.lexical import round_vectors
-from git_notes_consolidation.similarity.linkage import dendrogram, flat_clusters
 from git_notes_consolidation.similarity.neighbours import SearchVectors, first_seen, fused_older
 
 

@@ -19,8 +19,8 @@ from git_notes_consolidation.core.settings import ConfigError, SubconsciousnessC
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.similarity.lexical import (
     EmbeddingError, LexicalEmbedder, calibrate, cosines, minilm_cosines, round_vectors, tokens)
-from git_notes_consolidation.similarity.endpoint import EndpointEmbedder, PluginVectors, get_embedder, plugin_rows
-from git_notes_consolidation.similarity.minilm import MiniLMEmbedder, StaticEmbedder, minilm_files, packaged_minilm, word_pieces
+from git_notes_consolidation.similarity.embedders import (
+    EndpointEmbedder, MiniLMEmbedder, PluginVectors, StaticEmbedder, get_embedder, minilm_files, packaged_minilm, plugin_rows, word_pieces)
 from git_notes_consolidation.core.memory import sample_memories
 from git_notes_consolidation.recall.service import recall_embedder
 from git_notes_consolidation.store.git import open_repo
@@ -96,7 +96,7 @@ def test_the_table_is_the_one_that_was_taught():
 
 def test_the_table_is_looked_at_only_when_something_is_embedded():
     code = ("import sys\nfrom git_notes_consolidation.recall.service import recall_embedder, SubconsciousnessConfig\n"
-            "from git_notes_consolidation.similarity import minilm\n"
+            "from git_notes_consolidation.similarity import embedders as minilm\n"
             "e = recall_embedder(SubconsciousnessConfig(), env={'HF_HOME': 'nowhere'})\n"
             "print(e.name, minilm.word_pieces.cache_info().currsize, minilm._rows.cache_info().currsize)")
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -145,7 +145,7 @@ def test_a_model_row_is_the_same_in_every_company_and_on_any_number_of_threads(t
 
 def test_what_is_missing_is_named_with_the_command(tmp_path, home):
     with pytest.raises(EmbeddingError, match="gnc config pull"): minilm_files(tmp_path)
-    code = ("import sys; sys.modules['onnxruntime'] = None\nfrom git_notes_consolidation.similarity.minilm import MiniLMEmbedder\n"
+    code = ("import sys; sys.modules['onnxruntime'] = None\nfrom git_notes_consolidation.similarity.embedders import MiniLMEmbedder\n"
             f"try: MiniLMEmbedder({str(TINY)!r}).embed(['x'])\nexcept NotImplementedError as e: print(e)")
     said = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert "pip install 'git-notes-consolidation[minilm]'" in said
@@ -207,7 +207,7 @@ def test_pull_fetches_tries_and_says_how_to_use_it(tiny, serve, tmp_path, home):
     assert done.json["name"] == tiny.name == MiniLMEmbedder(tmp_path / "m").name
     done = pull(HF_ENDPOINT=url, HF_HOME=str(tmp_path / "cache"))
     assert done.code == 0 and "MEMORY_CONSOLIDATION_EMBEDDER=minilm" in done.out, done.err
-    code = "from git_notes_consolidation.similarity.minilm import MiniLMEmbedder; print(MiniLMEmbedder().name)"
+    code = "from git_notes_consolidation.similarity.embedders import MiniLMEmbedder; print(MiniLMEmbedder().name)"
     found = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True,
                            env=os.environ | {"HF_HOME": str(tmp_path / "cache"), "HF_ENDPOINT": "http://127.0.0.1:9"})
     assert found.stdout.strip() == tiny.name, found.stderr

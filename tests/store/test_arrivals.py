@@ -6,12 +6,11 @@ from dataclasses import astuple, replace
 import pytest
 from calls import new_repo
 from helpers import git, refs
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 from test_notes import some_notes
 
 from git_notes_consolidation.core.memory import mem
-from git_notes_consolidation.store.changes import additions_since, joined_places
+from git_notes_consolidation.store.versions import additions_since, joined_places
 from git_notes_consolidation.store.git import MEM, note_paths, open_repo
 from git_notes_consolidation.store.reader import note_text, read_memories, write_memories
 

@@ -21,7 +21,7 @@ from git_notes_consolidation.core.memory import SAMPLE_NOW, as_utc, digest, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
 from git_notes_consolidation.store import events as store_events
 from git_notes_consolidation.store import reader as notes
-from git_notes_consolidation.store import writer as store_writer
+from git_notes_consolidation.store import events as store_writer
 from git_notes_consolidation.store.audit import audit, read_snapshot
 from git_notes_consolidation.store.damage import Finding
 from git_notes_consolidation.store.events import REFS

@@ -12,13 +12,10 @@ from hypothesis import given, settings, strategies as st
 from git_notes_consolidation.consolidation.status import undo
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import MemoryTier
-from git_notes_consolidation.store import (
-    audit, compact as compacting, git as store_git, sync as store_remote)
-from git_notes_consolidation.store.compact import compact, histories, publish, restore
-from git_notes_consolidation.store.events import REFS, Append, encode, our_tips, read_events, tier_append
+from git_notes_consolidation.store import audit, sync as compacting, git as store_git, sync as store_remote
+from git_notes_consolidation.store.sync import compact, histories, publish, restore, sync
+from git_notes_consolidation.store.events import Append, REFS, append, encode, our_tips, read_events, tier_append
 from git_notes_consolidation.store.git import MEM, open_repo
-from git_notes_consolidation.store.sync import sync
-from git_notes_consolidation.store.writer import append
 
 pytestmark = pytest.mark.slow
 

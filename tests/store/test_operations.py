@@ -6,20 +6,15 @@ from datetime import UTC, datetime
 import pytest
 from calls import gnc, new_repo, run, serve
 from helpers import story
-from hypothesis import given, settings
-from hypothesis import strategies as st
+from hypothesis import given, settings, strategies as st
 
-from git_notes_consolidation.consolidation import service as consolidation_service
-from git_notes_consolidation.consolidation import status as consolidation_status
-from git_notes_consolidation.consolidation import scan as service
+from git_notes_consolidation.consolidation import scan as service, service as consolidation_service, status as consolidation_status
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
-from git_notes_consolidation.store import cache as index
-from git_notes_consolidation.store import versions as operations
-from git_notes_consolidation.store.events import Append, Events, edge_append, op_append
+from git_notes_consolidation.store import cache as index, versions as operations
+from git_notes_consolidation.store.events import Append, Events, append, edge_append, op_append
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.state import fold
-from git_notes_consolidation.store.writer import append
 
 # As they stand in the design, line for line
 GET_MEMORY_AT_TIME = """

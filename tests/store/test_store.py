@@ -13,10 +13,9 @@ from helpers import git, refs
 
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
-from git_notes_consolidation.store import events as store_events, git as store_git, writer as store_writer
-from git_notes_consolidation.store.events import REFS, Append, edge_append, read_events
+from git_notes_consolidation.store import events as store_events, git as store_git, events as store_writer
+from git_notes_consolidation.store.events import Append, Locked, REFS, append, edge_append, read_events, run_lock, tidy
 from git_notes_consolidation.store.git import MEM, RepoError, note_paths, open_repo, tips
-from git_notes_consolidation.store.writer import Locked, append, run_lock, tidy
 from git_notes_consolidation.store.reader import read_memories, write_memories
 from git_notes_consolidation.store.state import fold
 
@@ -149,7 +148,7 @@ def test_a_lock_that_is_younger_than_the_wait_is_somebodys(repo, monkeypatch):
 
 HOLD = """if True:
     import sys
-    from git_notes_consolidation.store.git import open_repo; from git_notes_consolidation.store.writer import run_lock
+    from git_notes_consolidation.store.git import open_repo; from git_notes_consolidation.store.events import run_lock
     with run_lock(open_repo(sys.argv[1])): print("held", flush=True); sys.stdin.read()
 """
 

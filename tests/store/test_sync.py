@@ -11,9 +11,8 @@ from clones import A, B, C, agree, at, ever, go, learn, lines, make
 from helpers import add_memories, git, refs
 
 from git_notes_consolidation.store import sync as remote, sync as syncing
-from git_notes_consolidation.store.events import REFS, read_events
+from git_notes_consolidation.store.events import REFS, hold, read_events, run_lock
 from git_notes_consolidation.store.git import RaceLost, RepoError, open_repo
-from git_notes_consolidation.store.writer import hold, run_lock
 from git_notes_consolidation.store.reader import UnknownId
 from git_notes_consolidation.store.sync import find_remote
 

@@ -14,7 +14,7 @@ from git_notes_consolidation.llm.client import Job
 from git_notes_consolidation.llm.summary_prompts import summary_request
 from git_notes_consolidation.summaries.extraction import summarize_cluster
 from git_notes_consolidation.summaries.generation import check, drafted_summary
-from git_notes_consolidation.supersession.parts import says_resolved
+from git_notes_consolidation.supersession.editions import says_resolved
 from git_notes_consolidation.summaries.verification import parts
 
 HEARD = Path(__file__).parent.parent / "fixtures" / "capable_reader_drafts.jsonl"

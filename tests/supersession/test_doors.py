@@ -6,10 +6,9 @@ from dataclasses import replace
 import pytest
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.supersession import editions
-from git_notes_consolidation.supersession.parts import resolution_of
+from git_notes_consolidation.supersession.editions import changed_amount, exact_repeat, resolution_of
 from git_notes_consolidation.supersession.judge import judge_pair, unsure, weigh
 from git_notes_consolidation.supersession.questions import likely
-from git_notes_consolidation.supersession.editions import changed_amount, exact_repeat
 from git_notes_consolidation.text.topics import SHORT_BODY
 from hypothesis import given, settings, strategies as st
 from helpers import rows_of

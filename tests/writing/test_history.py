@@ -7,16 +7,14 @@ import pytest
 from calls import gnc, new_repo, run
 from git_notes_consolidation.core.memory import Memory, SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import EdgeType, MemoryEdge
-from git_notes_consolidation.store.events import Append, edge_append, read_events
+from git_notes_consolidation.store.events import Append, append, edge_append, read_events
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.versions import metadata_of
 from git_notes_consolidation.store.reader import read_memories, write_memories
 from git_notes_consolidation.store.state import State, fold
-from git_notes_consolidation.store.writer import append
 from git_notes_consolidation.writing import history as ch
 from helpers import story
-from hypothesis import given
-from hypothesis import strategies as st
+from hypothesis import given, strategies as st
 
 DAY, ENTRY = timedelta(days=1), datetime(2026, 1, 1, tzinfo=UTC)
 NAMES = [f"mem_{c}" for c in "abcdefgh"]

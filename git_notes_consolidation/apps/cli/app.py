@@ -4,7 +4,7 @@
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #5ca3376d
 from __future__ import annotations
-import csv, json, os, re, sys, tempfile, typer
+import csv, io, json, os, re, sys, tempfile, typer
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
@@ -24,6 +24,8 @@ from ...core.settings import NAMESPACE_IMPORTANCE
 from ...core.startup import FETCH_NOTES, NONE_THERE
 from ...core.visible import visible
 from ...store.git import git, MEM, missing_memories, none_there, open_repo, tips
+from collections import Counter
+from importlib import import_module
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation.service import ConsolidationService
@@ -32,7 +34,8 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.write import WritingService
 
 # %% auto #0
-__all__ = ['Row', 'Lines', 'EMPTY', 'app', 'plain', 'table', 'Item', 'evidence', 'listed', 'cut', 'Call', 'examples']
+__all__ = ['Row', 'Lines', 'EMPTY', 'app', 'plain', 'table', 'Item', 'evidence', 'listed', 'cut', 'Call', 'examples', 'program',
+           'main']
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #96daf555
 _RULE = re.compile(r"([^\w\s])\1{5,}")  # A line of one sign, from one side of a terminal to the other
@@ -371,3 +374,130 @@ def _globals(
     if as_json and as_csv: raise Usage("use either --json or --csv, not both")
     if as_csv and ctx.invoked_subcommand not in _TABLES: raise Usage(NO_TABLE)
     ctx.obj = Call(repo, config, parse_date(now, "--now"), as_json, verbose, as_csv)
+
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #b11eed9a
+# A module, and the commands that it registers
+_MODULES = {"consolidate": "consolidate undo", "write": "remember forget restore review",
+            "look": "status recall explain log", "files": "tidy import export",
+            "session": "context hook serve", "upkeep": "demo sync doctor config", "research": "research"}
+
+PANELS = {"Commands": "demo status consolidate recall remember review undo tidy sync doctor",
+          "Memories": "explain forget restore log",
+          "Files, sessions and agents": "import export context hook serve",
+          "Settings and research": "config research"}
+
+# A name that hands over to a command
+ALIASES = {
+    "inject": "context --format markdown", "audit": "doctor --strict", "compact": "doctor compact",
+    "runs": "log --runs", "diff": "log", "edges": "explain --edges", "history": "explain --history",
+    "tiers": "status --tiers", "summaries": "status --summaries", "update": "remember --update",
+    "models": "config", "fleet": "consolidate fleet", "evaluate": "research evaluate",
+    "tune": "research tune", "metrics": "research metrics"}
+
+
+def register(
+    command: str = "",  # As typed
+) -> None:
+    "Import the module of a command; all modules if the command is unknown."
+    home = next((name for name, names in _MODULES.items() if command in names.split()), None)
+    for name in [home] if home else _MODULES: import_module(f"git_notes_consolidation.apps.cli.{name}")
+
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #e29b2bc1
+def _once(make: Callable[[Any], Any], ctx: Any) -> Any:
+    "A parser that refuses a second value of an option; typer would silently take the last one."
+    parser = make(ctx)
+    def parsed(args: list[str], parse: Callable[[list[str]], Any] = parser.parse_args) -> Any:
+        found = parse(args)
+        for p, n in Counter(found[2]).items():
+            if n > 1 and p.param_type_name == "option" and not (p.is_flag or p.multiple):
+                raise Usage(f"{p.opts[0]} is given twice; give it once")
+        return found
+    parser.parse_args = parsed
+    return parser
+
+
+def _strict(command: Any) -> Any:
+    "The command and those below it, with such parsers."
+    command.make_parser = partial(_once, command.make_parser)
+    for c in getattr(command, "commands", {}).values(): _strict(c)
+    return command
+
+
+def program(
+    command: str = "",  # The one that is called; else all
+    all_: bool = True,  # Show every command in the help
+) -> Any:  # A click group
+    "The commands, in their panels."
+    register(command)
+    whole = _strict(typer.main.get_command(app))
+    panel = {name: title for title, names in PANELS.items() for name in names.split()}
+    whole.commands = {n: whole.commands[n] for n in panel if n in whole.commands} | whole.commands
+    for name, c in whole.commands.items():
+        c.rich_help_panel = panel.get(name)
+        c.hidden = not (all_ or panel.get(name) == "Commands")
+    return whole
+
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #e44d7182
+_VALUED, _FLAGS = ("--repo", "--config", "--now"), ("--json", "--csv", "--verbose", "-v", "--version")
+
+
+def split_global_options(argv: Sequence[str]) -> tuple[list[str], list[str]]:
+    "The global options, wherever they stood; and the command with the rest."
+    front: list[str] = []; rest: list[str] = []
+    words = iter(argv)
+    for w in words:
+        if w == "--": rest += [w, *words]
+        elif w in _FLAGS or w.startswith(tuple(f"{v}=" for v in _VALUED)): front.append(w)
+        elif w in _VALUED: front += [w, *([x] if (x := next(words, None)) is not None else [])]
+        else: rest.append(w)
+    return front, rest
+
+
+def expand_alias(words: Sequence[str]) -> list[str]:
+    "The command that a name hands over to; `summaries ID` explains one."
+    first, more = " ".join(words[:1]), [*words[1:]]
+    if first == "help": return [*expand_alias([w for w in more if w != "--all"]), "--help"]
+    if first == "summaries" and any(not w.startswith("-") for w in more): return ["explain", *more]
+    return [*ALIASES.get(first, first).split(), *more]
+
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #a8b189b7
+# By name, because most of their modules are not loaded
+_CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2, "PromptError": 2,
+          "BadTable": 2, "Guard": 3, "Locked": 4, "RepoError": 1, "Unreadable": 1, "EmbeddingError": 1,
+          "NotImplementedError": 1}
+
+
+def main(argv: Sequence[str] | None = None) -> int:
+    "Run a command; its exit code."
+    front, typed = split_global_options(sys.argv[1:] if argv is None else argv)
+    rest = expand_alias(typed)
+    args = front + rest
+    for stream in (sys.stdout, sys.stderr):  # A terminal that knows no bars gets question marks
+        if isinstance(stream, io.TextIOWrapper): stream.reconfigure(errors="replace")
+    try:
+        called = program(rest[0] if rest else "", all_="--all" in typed)
+        return int(called(args, prog_name="gnc", standalone_mode=False) or 0)
+    except typer.Exit as e: return int(e.exit_code)
+    except (typer.Abort, KeyboardInterrupt): print("gnc: stopped", file=sys.stderr); return 130
+    except Exception as e:
+        known = next((_CODES[t.__name__] for t in type(e).__mro__ if t.__name__ in _CODES), None)
+        if known: return _refuse(str(e), known, "--json" in args)
+        if why := _environment_error(e): return _refuse(why, 1, "--json" in args)
+        if not hasattr(e, "format_message"): raise
+        if not (told := e.format_message()): return 2  # A group without a command has shown its help
+        path = getattr(getattr(e, "ctx", None), "command_path", "gnc")
+        return _refuse(f"{told} ({path} --help)", 2, "--json" in args)  # typer's own usage errors
+
+
+def _environment_error(e: Exception) -> str:
+    "What a disk, a permission or the cache is to blame for."
+    if type(e).__name__ == "OperationalError":
+        return f"the cache .memory/consolidation.db cannot be used ({e}); try again, or delete it"
+    if not isinstance(e, OSError) or isinstance(e, BrokenPipeError): return ""
+    return f"{f'{e.filename}: ' if e.filename else ''}{e.strerror or e}; free or allow it, and run this again"
+
+
+def _refuse(why: str, code: int, as_json: bool) -> int:
+    print(f"gnc: {plain(why)}", file=sys.stderr)
+    if as_json: print(json.dumps({"error": why, "exit_code": code}))
+    return code

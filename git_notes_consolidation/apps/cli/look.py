@@ -19,10 +19,9 @@ from ...core.models import MemorySummary, MemoryTier
 from ...core.settings import RetentionConfig
 from ...retention.score import days_in_tiers
 from ...session.hooks import missing
-from ...store.changes import last_run
+from ...store.versions import Operation, last_run, operations_of
 from ...store.damage import counted_noun
 from ...store.git import MEM, tips
-from ...store.versions import Operation, operations_of
 from ...store.reader import resolve
 from ...store.state import OPERATIONS
 from ...text.factuality import is_fragment

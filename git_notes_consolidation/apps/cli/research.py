@@ -91,7 +91,7 @@ def _supersession(call: Call, data: Path | None, failures: int, chains: Path | N
                   ) -> tuple[str, dict[str, Any]]:
     "How often a memory that is called outdated is: the judge, the candidates, the chains."
     from git_notes_consolidation.evaluation import pairs as evaluation_pairs, prompts, scoring, stories
-    from git_notes_consolidation.similarity.endpoint import get_embedder
+    from git_notes_consolidation.similarity.embedders import get_embedder
     config = load_settings(file=call.config).config
     embedder = get_embedder(config)
     pairs = evaluation_pairs.load_pairs(data or scoring.fixture("supersession"))
@@ -115,7 +115,7 @@ def _supersession(call: Call, data: Path | None, failures: int, chains: Path | N
 
 def _temporal(call: Call, data: Path | None, failures: int) -> tuple[str, dict[str, Any]]:
     "How often a time expression is found and read correctly."
-    from git_notes_consolidation.evaluation import answers, scoring
+    from git_notes_consolidation.evaluation import scoring as answers, scoring
     rows = answers.load_dated(data or scoring.fixture("temporal"))
     with _counting(call) as begin: r = answers.evaluate_dates(rows, step=begin("texts", len(rows)))
     return f"Time expressions in {len(rows)} texts", r.to_dict(failures)

@@ -247,7 +247,7 @@ def compact_command(
     dry_run: bool = DRY_RUN,
 ) -> None:
     "Squash the commits of our notes, or bring them back. No record is touched."
-    from git_notes_consolidation.store import compact
+    from git_notes_consolidation.store import sync as compact
     call: Call = ctx.obj
     repo, now = open_repo(call.repo), call.clock()
     if sum((list_, restore_ is not None, push is not None, dry_run)) > 1:
@@ -294,7 +294,7 @@ def pull(
                                    "--dir", metavar="DIR"),
 ) -> None:
     "Fetch the embedding model MiniLM from the Hugging Face hub."
-    from git_notes_consolidation.similarity.minilm import MINILM, pull_minilm
+    from git_notes_consolidation.similarity.embedders import MINILM, pull_minilm
     call: Call = ctx.obj
     made = pull_minilm(directory, lambda name: call.warn(f"fetching {MINILM}/{name}"))
     model, tokenizer = made.files

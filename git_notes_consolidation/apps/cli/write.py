@@ -18,7 +18,7 @@ from ...core.memory import mem, Memory
 from ...store import loss as store_loss
 from ...store.damage import counted_noun
 from ...store.git import open_repo, Repo, RepoError
-from ...store.writer import replace_file
+from ...store.events import replace_file
 from ...store.reader import resolve
 from ...supersession.questions import another_thing
 from ...text.subjects import PERHAPS_ONE_SUBJECT, tie

@@ -15,10 +15,10 @@ from ... import __version__
 from ...core.runtime import LazyModule, need
 from ...core.settings import ConfigError
 from ...store.git import RepoError
-from .replies import without_empty, visible_text
-from .tools import (
+from git_notes_consolidation.apps.mcp.tools import (
     Workspace, memory_consolidate, memory_forget, memory_get_summary, memory_history, memory_questions,
-    memory_recall, memory_restore, memory_review, memory_status, memory_store, memory_update, memory_verdicts)
+    memory_recall, memory_restore, memory_review, memory_status, memory_store, memory_update, memory_verdicts,
+    visible_text, without_empty)
 
 if TYPE_CHECKING:
     import anyio, anyio.to_thread as anyio_thread, mcp, mcp_types, mcp.server.stdio as mcp_stdio
