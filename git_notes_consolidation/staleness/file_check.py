@@ -413,16 +413,21 @@ def _gone(repo: Repo, n: FileName, base: str, found: Sequence[Departure], tree: 
     return Dead(n, "deleted", f"{what}deleted in {by}", "", d.commit, d.when)
 
 
-def _missing(n: FileName, base: str, tree: Tree) -> Dead | None:
+def is_shallow(repo: Repo) -> bool:
+    "Does the history end somewhere? What went before that is not known."
+    return git(repo.path, "rev-parse", "--is-shallow-repository").strip() == b"true"
+
+
+def _missing(n: FileName, base: str, tree: Tree, never: str) -> Dead | None:
     "A name that never was there; none where there is doubt."
     example = re.search(r"(?i)\bexamples?\b", n.around)
     if n.form == "link" and ("/" in n.text or has_ending(n.text)) and not example:
-        return Dead(n, "missing", "the link leads to no file, and never did")
+        return Dead(n, "missing", f"the link leads to no file{never and ', and never did'}")
     parent, around = posixpath.dirname(n.text), n.around.replace(n.text, "")
     sure = n.kind == "path" and n.form in ("code", "import") and parent and has_ending(n.text)
     if not sure or n.text[0] == "." or _MADE.search(around) or reports(around): return None
     if not tree.has(parent, base): return None
-    return Dead(n, "missing", f"{parent}/ has no such file, and never had")
+    return Dead(n, "missing", f"{parent}/ has no such file{never and ', and never had'}")
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #c0a9746c
 _DEFINED = {"script": "no package.json has a script", "target": "no Makefile has a target",
@@ -445,10 +450,11 @@ def dead_names(
     absent = {p: [n for n in ns if _path(n) not in ignored and (
         n.form in ("link", "import") or not _GENERATED.search(_path(n)))] for p, ns in absent.items()}
     was = departures(repo, {_path(n) for ns in absent.values() for n in ns})
+    never = "" if is_shallow(repo) else "never"
     out = {}
     for p, ns in absent.items():
         found = [_gone(repo, n, base[p], was[_path(n)], tree) if _path(n) in was else
-                 _missing(n, base[p], tree) for n in ns]
+                 _missing(n, base[p], tree, never) for n in ns]
         found += [Dead(n, "missing", f"{_DEFINED[n.kind]} {n.text}") for n in names[p]
                   if (there := defined.get(n.kind)) is not None and n.text not in there
                   and not (n.kind == "target" and tree.has(n.text))]

@@ -60,6 +60,14 @@ def test_ci_marks_the_line_and_a_commit_gives_no_command(home, monkeypatch):
     assert len(marks) == 4 and all(x.startswith("::warning file=CLAUDE.md,line=1::") for x in marks) and "%250A" in marks[0]
 
 
+def test_a_shallow_clone_says_what_it_cannot_know(home, tmp_path):
+    git(home, "add", "."); git(home, "commit", "-qm", "Files")
+    git(tmp_path, "clone", "-q", "--depth", "1", f"file://{home}", "clone")
+    said = gnc("tidy", "--json", repo=tmp_path / "clone")
+    assert said.json["shallow"] and "fetch --unshallow" in said.err
+    assert {r["name"]: r["reason"] for r in said.json["dead"]} == {"style.md": "the link leads to no file", "lint": "no package.json has a script lint"}
+
+
 def test_a_copy_is_said_and_a_link_is_none(home):
     (home / "CLAUDE.md").write_text("# Rules\n" + "".join(f"- Rule {n}\n" for n in range(20)))
     (home / "GEMINI.md").write_text((home / "CLAUDE.md").read_text() + "- One more\n"); (home / "AGENTS.md").symlink_to("CLAUDE.md")

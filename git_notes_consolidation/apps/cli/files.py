@@ -124,7 +124,7 @@ def _find_dead(
 def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
     "Show what is not there; with --check, end with 1 if anything is not."
     found, texts = _find_dead(call, files)
-    twins = file_check.copies(texts)
+    twins, shallow = file_check.copies(texts), file_check.is_shallow(open_repo(call.repo))
     n = sum(len({x.text for x in file_check.file_names(t)}) for t in texts.values())
     if not found:
         raise Usage("there is no CLAUDE.md, AGENTS.md or other file here that agents read; name one: "
@@ -135,7 +135,11 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
               f"@{plain(os.path.relpath(c.whole, os.path.dirname(c.path)))} in their place imports them, in "
               "Claude Code and Gemini." for c in twins]
     many = counted_noun(len(found), "file")
-    call.show({"files": [*found], "names": n, "dead": rows, "copies": [c._asdict() for c in twins]},
+    if shallow:
+        call.warn("This clone is shallow: what moved or was deleted before it is not recognized. "
+                  "Run git fetch --unshallow; in a workflow, fetch-depth: 0.", "yellow")
+    call.show({"files": [*found], "names": n, "dead": rows, "shallow": shallow,
+               "copies": [c._asdict() for c in twins]},
               *lines, f"{many}, {n} names: {len(rows) or 'none'} not in the repository.", rows=rows)
     if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or call.as_csv):
         for r in rows: print(_annotation(r["path"], r["line"], f"{r['name']}: {r['reason']}"))
