@@ -98,8 +98,20 @@ def _lock(repo: Repo, p: Path, now: datetime) -> Finding:
                    else f"When no git is at work: rm {shlex.quote(str(p))}", name)
 
 # %% ../../nbs/17_health/01_checks.ipynb #9da43b6b
+def _in_the_way(refs: Mapping[str, str]) -> Iterator[Finding]:
+    "Refs where one of ours, or of the plugin's, needs a folder, or is one."
+    for ref, tip in refs.items():
+        want = next((w for w in (*REFS.values(), MEM + "decisions") if w.startswith(f"{ref}/")
+                     or ref.startswith(f"{w}/") and w in REFS.values()), "")
+        if not want: continue
+        kept = shlex.quote(ref.replace("refs/notes/", "refs/notes/kept/", 1))
+        yield Finding("git", "broken", f"{ref} is in the way of {want}: git cannot have both.",
+                      f"git update-ref {kept} {tip} && git update-ref -d {shlex.quote(ref)} {tip}", ref)
+
+
 def ref_findings(repo: Repo, now: datetime) -> Iterator[Finding]:
     "What stands in the way of writing our refs, or the plugin's."
+    yield from _in_the_way(tips(repo, "refs/notes"))
     packed = repo.common_dir / "packed-refs.lock"
     for p in (*sorted((repo.common_dir / "refs" / "notes").rglob("*")), *[packed] * packed.exists()):
         if p.suffix == ".lock": yield _lock(repo, p, now)

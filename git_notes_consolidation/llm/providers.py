@@ -81,6 +81,7 @@ def ollama_url(
     "The OpenAI-compatible address of an Ollama server."
     scheme, _, rest = host.strip().rstrip("/").rpartition("://")
     at, _, path = rest.partition("/")
+    if at.count(":") > 1 and not at.startswith("["): at = f"[{at}]"  # IPv6
     at = re.sub(r"^(0\.0\.0\.0)?(?=:|$)", "127.0.0.1", at)
     if not re.search(r":\d+$", at): at += {"http": ":80", "https": ":443"}.get(scheme, ":11434")
     path = path if path.endswith("v1") else f"{path}/v1".lstrip("/")

@@ -5,8 +5,8 @@
 # %% ../../nbs/12_staleness/06_file_check.ipynb #4f7ad3f2
 from __future__ import annotations
 import json, posixpath, re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from functools import cache
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
 from ..text.words import split_sentences
@@ -73,11 +73,13 @@ def has_ending(path: str) -> bool:
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #82f67639
 _AT_START = r"(?:^|&&|\|\||;|\$ )\s*"
+_FLAGS = r"(?:\s+(?:-w|-F|--workspace|--filter|--prefix)[= ]\S+|\s+-\S+)*"
+_NO_MORE = r"(?![\w./=:*<{\[$%-])"  # Not the beginning of a name with a placeholder
 _RUNNERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("script", re.compile(r"\b(?:npm|pnpm|yarn|bun)(?:\s+-\S+|\s+--(?:filter|prefix)[= ]\S+)*\s+run"
-                          r"(?:\s+-\S+)*\s+([a-z][\w:-]+)(?![\w./])")),
-    ("target", re.compile(_AT_START + r"make\s+(?:-C\s+\S+\s+|-\w+\s+)*([a-zA-Z][\w-]*)(?![\w./=])")),
-    ("recipe", re.compile(_AT_START + r"just\s+([a-zA-Z][\w-]*)(?![\w:./=])")))
+    ("script", re.compile(rf"\b(?:npm|pnpm|yarn|bun){_FLAGS}\s+run{_FLAGS}\s+"
+                          r"([a-z][\w:-]*\w)(?![\w./:*<{\[$-])")),
+    ("target", re.compile(rf"{_AT_START}make\s+(?:-C\s+\S+\s+|-\w+\s+)*([a-zA-Z](?:[\w-]*\w)?){_NO_MORE}")),
+    ("recipe", re.compile(rf"{_AT_START}just\s+([a-zA-Z](?:[\w-]*\w)?){_NO_MORE}")))
 _PROGRAMS = frozenset("python python3 node bash sh pytest tsx ts-node ruby php uv poetry source cat npx "
                       "bun deno".split())
 _SCRIPT = re.compile(r"\./[\w.-]+|\.?/?(?:[\w.-]+/)+[\w.-]+\.(?:sh|py|js|mjs|ts|rb|ps1|bat)")
@@ -221,8 +223,9 @@ def read_tree(repo: Repo) -> Tree:
     def listed(*flags: str) -> set[str]:
         return {*git(top, "ls-files", "-z", *flags).decode("utf-8", "replace").split("\0")} - {""}
     def read(path: str) -> str:
-        file = Path(top, path)
-        try: return file.read_text("utf-8", "replace") if file.stat().st_size < 2**20 else ""
+        file = Path(top, path).resolve()  # A link out of the repository is not followed
+        inside = file.is_relative_to(Path(top).resolve()) and file.is_file()
+        try: return file.read_text("utf-8", "replace") if inside and file.stat().st_size < 2**20 else ""
         except OSError: return ""
     return Tree(listed("--cached", "--others", "--exclude-standard") - listed("--deleted"), read)
 
@@ -259,6 +262,7 @@ def departures(
     return found
 
 
+@lru_cache(maxsize=64)
 def _renames(repo: Repo, commit: str) -> dict[str, str]:
     "Old path to new."
     for how in ("-M", "-M100%"):
@@ -302,18 +306,21 @@ _OWN_NAME = re.compile(r"(?=\w*[a-z]\w*[A-Z_-]|\w+-)[\w-]+\.(?:py|[cm]?[jt]sx?|g
 _OWN = re.compile(r"\.(?!github/|circleci/|gitlab|\.)(?:\w+/settings\b|(?!claude/|agents/|cursor/))")
 
 
-def _ignored(repo: Repo, names: Iterable[str]) -> set[str]:
-    "Names that git would ignore, as a file or as a folder."
-    asked = sorted({x for n in names if not n.startswith("..") for x in (n, f"{n}/x")})
-    if not asked or repo.worktree is None: return set()
-    try: said = git(repo.worktree, "check-ignore", "--no-index", "-z", "--stdin",
-                    input="\0".join(asked).encode())
-    except RepoError: return set()  # None of them
-    return {x.removesuffix("/x") for x in said.decode("utf-8", "replace").split("\0")}
+def _ignored(repo: Repo, names: Collection[str]) -> set[str]:
+    "Names that git would ignore, as a file or as a folder, and those that it cannot say it of."
+    if (top := repo.worktree) is None: return set()
+    # git asks no further after the first of these
+    odd = {n for n in names if posixpath.normpath(n).startswith("..") or any(
+        (top / p).is_symlink() for p in [n, *map(str, Path(n).parents)])}
+    asked = sorted({x for n in {*names} - odd for x in (n, f"{n}/x")})
+    if not asked: return odd
+    try: said = git(top, "check-ignore", "--no-index", "-z", "--stdin", input="\0".join(asked).encode())
+    except RepoError: return odd  # None of them
+    return odd | {x.removesuffix("/x") for x in said.decode("utf-8", "replace").split("\0")}
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #2dc5d75e
-_TARGETS = re.compile(r"^(?!\t)([^\s#:=][^#:=\n]*?)\s*::?(?!=)(?:[ \t]|$)", re.M)
-_RECIPES = re.compile(r"^@?([A-Za-z_][\w-]*)(?:[ \t]+(?:[^:\"'\n]|\"[^\"\n]*\"|'[^'\n]*')*)?:(?!=)|"
+_TARGETS = re.compile(r"^(?!\t)([^\s#:=]+(?:[ \t]+[^\s#:=]+)*)[ \t]*::?(?!=)(?:[ \t]|$)", re.M)
+_RECIPES = re.compile(r"^@?([A-Za-z_][\w-]*)(?:[ \t](?:[^:\"'\n]|\"[^\"\n]*\"|'[^'\n]*')*)?:(?!=)|"
                       r"^(?:alias|mod\??)[ \t]+([\w-]+)", re.M)
 
 
@@ -324,11 +331,12 @@ def commands_of(
     scripts, packages = set[str](), [p for p in tree.named("package.json") if "node_modules/" not in p]
     for p in packages:
         try: scripts |= {*json.loads(tree.read(p))["scripts"]}
-        except (ValueError, KeyError, TypeError): continue
+        except (ValueError, KeyError, TypeError, RecursionError): continue
     made = [*tree.named("Makefile", "makefile", "GNUmakefile"), *(p for p in tree.files if p.endswith(".mk"))]
     text = "\n".join(map(tree.read, made))
     targets = {t for m in _TARGETS.finditer(text) for t in m[1].split()}
-    unsure = any("$" in t or "%" in t for t in targets) or re.search(r"^-?include\b.*\$", text, re.M)
+    unsure = (any("$" in t or "%" in t for t in targets) or tree.named("CMakeLists.txt", "configure.ac")
+              or re.search(r"^-?s?include\b(?!.*\.mk\s*$)|\$\(eval\b", text, re.M))
     just = [*tree.named("justfile", "Justfile", ".justfile"), *(p for p in tree.files if p.endswith(".just"))]
     recipes = {a or b for p in just for a, b in _RECIPES.findall(tree.read(p))}
     return {"script": frozenset(scripts) if packages else None,
@@ -446,8 +454,9 @@ def dead_names(
              for p, t in texts.items()}
     absent = {p: [n for n in ns if (x := _path(n)) and not tree.has(x, base[p]) and tree.covers(x, base[p])]
               for p, ns in names.items()}
-    ignored = _ignored(repo, {_path(n) for ns in absent.values() for n in ns})
-    absent = {p: [n for n in ns if _path(n) not in ignored and (
+    def places(n: FileName, p: str) -> set[str]: return {_path(n), posixpath.join(base[p], _path(n))}
+    ignored = _ignored(repo, {x for p, ns in absent.items() for n in ns for x in places(n, p)})
+    absent = {p: [n for n in ns if not places(n, p) & ignored and (
         n.form in ("link", "import") or not _GENERATED.search(_path(n)))] for p, ns in absent.items()}
     was = departures(repo, {_path(n) for ns in absent.values() for n in ns})
     never = "" if is_shallow(repo) else "never"

@@ -211,12 +211,15 @@ def excess(
     return {k: n - most for k, n in there.items() if (most := getattr(budget, k)) is not None and n > most}
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #629d4b38
-def _budget_order(reads: Iterable[Read], asked: Iterable[Doubt]) -> list[Taken]:
-    "Entries in the order in which a budget takes them."
+def _budget_order(reads: Iterable[Read], asked: Iterable[Doubt], gone: Iterable[Taken] = ()) -> list[Taken]:
+    "Entries in the order in which a budget takes them; what is said again counts from then on."
+    def at(e: Entry) -> float: return e.time.timestamp() if e.time else 0.0
+    last = {id(t.by): at(t.entry) for t in sorted(gone, key=lambda t: at(t.entry)) if t.why == "repeated"}
     marked = {id(x.older): x for x in asked if x.relation != "part"}
     found = (Taken(r.entry, "budget", x.newer if x else None, f"perhaps {x.relation}" if x else "the oldest")
              for r in reads for x in (marked.get(id(r.entry)),))
-    return sorted(found, key=lambda t: (t.by is None, t.entry.time, -t.entry.place.start))
+    return sorted(found, key=lambda t: (t.by is None, max(at(t.entry), last.get(id(t.entry), 0.0)),
+                                        -t.entry.place.start))
 
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #400b46a1
@@ -317,7 +320,7 @@ def plan_tidy(
     "What tidying some files would take out of each, and what it asks; nothing is written."
     reads = read_entries(files)
     gone, asked = relate_entries(reads, config, now)
-    ranked = _budget_order(reads, asked) if budget != Budget() else []
+    ranked = _budget_order(reads, asked, gone.values()) if budget != Budget() else []
     return tuple(_plan(f, [gone[r.memory.id] for r in reads if r.file is f and r.memory.id in gone], asked,
                        budget, ranked, take) for f in files)
 

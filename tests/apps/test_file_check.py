@@ -83,6 +83,28 @@ def test_what_cannot_be_known_is_not_said(home, tmp_path):
     assert dead_names(open_repo(home), {"A.md": quiet}) == {"A.md": []}
 
 
+def test_one_odd_name_does_not_switch_the_rest_off(home, tmp_path):
+    (home / ".gitignore").write_text("data\n"); (home / "data").symlink_to(tmp_path)
+    (home / "web" / ".gitignore").write_text("made/\n"); (home / "web" / "made").mkdir()
+    texts = {"web/A.md": "[x](data/x.csv) [y](a/../../../x.md) [z](made/z.md) [w](made.md)"}
+    assert [x.name.text for x in dead_names(open_repo(home), texts)["web/A.md"]] == ["made.md"]
+
+
+def test_a_file_that_is_meant_badly(home):
+    "Files that never end, or that a parser gives up on; a link out of the repository is not read."
+    (home / "Makefile").symlink_to("/dev/zero"); (home / "deep").mkdir(); (home / "deep" / "package.json").write_text("[" * 100_000)
+    (home / "justfile").write_text("a" + " " * 100_000 + "!\n")
+    assert set(dead(home)) == {"src/app.py", "src/cache.py", "style.md", "lint"}
+
+
+def test_a_file_elsewhere_is_said_to_be_unchecked(home, tmp_path):
+    (tmp_path / "X.md").write_text("`a.py`")
+    said = gnc("tidy", tmp_path / "X.md", "--check", repo=home)
+    assert said.code == 2 and "does not lie in this repository" in said.err
+    (home / ".gitignore").write_text("CLAUDE.local.md\n"); (home / "CLAUDE.local.md").write_text("[x](gone.md)\n")
+    assert set(dead(home, home / "CLAUDE.local.md", "--check")) == {"gone.md"}
+
+
 def test_without_such_a_file_or_a_repository(home, tmp_path):
     (home / "CLAUDE.md").unlink(); (home / "web" / "AGENTS.md").unlink()
     assert gnc("tidy", repo=home).code == 2 and "name one: gnc tidy FILE" in gnc("tidy", repo=home).err

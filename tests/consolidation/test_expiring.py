@@ -189,3 +189,15 @@ def test_everything_may_expire(tmp_path):
     run(home)
     run(home, SAMPLE_NOW + 9 * DAY, retention_days="progress=9")
     assert gone(home) == {"Standup"} and problems(home) == [] and git(home, "fsck", "--no-dangling") == ""
+
+
+@pytest.mark.slow
+def test_a_scope_limits_it(done, monkeypatch):
+    assert gnc("consolidate", "--namespace", "learnings", repo=done, now=LATER).code == 0
+    monkeypatch.setenv("MEMORY_RETENTION_DAYS", "decisions=180")
+    assert gnc("consolidate", "--strategy", "supersede", repo=done, now=LATER).code == 0
+    assert gone(done) == set()
+    look = gnc("consolidate", "--dry-run", repo=done, now=LATER)
+    assert look.code == 0 and look.out.count("retention_days: archived") == 3 and gone(done) == set(), look.err
+    said = gnc("consolidate", repo=done, now=LATER).out
+    assert gone(done) == OVER and "expired (retention_days)" in said

@@ -436,3 +436,19 @@ def test_what_a_memory_says_of_one_that_it_names_is_the_kind_of_their_edge(tmp_p
     run(home)
     assert [e.edge_type.value for e in state_of(home).edges.values()] == [kind]
     assert not run(home, full=True).changed and gnc("audit", repo=home).code == 0
+
+
+@pytest.mark.slow
+def test_what_does_not_build_on_it_stays(home):
+    first = run(home, scope=Scope(namespace="decisions")).run_id
+    second = run(home, scope=Scope(namespace="progress")).run_id
+    assert undo(serve(home), first)[1:] == (first,)
+    progress = {m.id for m in read_memories(open_repo(home)).memories if m.namespace == "progress"}
+    assert set(state_of(home).tiers) <= progress and state_of(home).tiers and second not in state_of(home).undone
+
+
+@pytest.mark.slow
+def test_a_scope_takes_nothing_away_outside(done):
+    before = holds(state_of(done))
+    for scope, _ in SCOPES.values(): run(done, scope=scope)
+    assert holds(state_of(done))[1] == before[1] and holds(state_of(done))[0] == before[0]

@@ -112,3 +112,10 @@ def test_a_parameter_that_is_not_supported_is_dropped_and_stays_so(model, names,
     assert [ask(client, f"{i}").failure for i in range(3)] == [""] * 3
     assert [sum(n in b for n in names) for b in server.bodies] == [*range(len(names), 0, -1), 0, 0, 0]
     assert all("max_tokens" in b or "max_completion_tokens" in b for b in server.bodies)
+
+
+def test_a_reply_that_was_cut_is_asked_for_once_more_with_twice_the_room_and_never_repaired(faulty_llm, asking):
+    bad, good = faulty_llm(always="length"), faulty_llm()
+    a = ask(asking(cloud(bad), local(good)), max_tokens=300)
+    assert (a.value, a.failure, good.calls) == (None, "length", 0)
+    assert [b["max_completion_tokens"] for b in bad.bodies] == [300, 600]

@@ -204,7 +204,7 @@ def test_every_page_answers_and_draws(tab, address, read, built):
 
 
 @pytest.mark.slow
-@pytest.mark.parametrize("page", ["06_retention/tiers", "research/tuning", "research/cluster-map"])
+@pytest.mark.parametrize("page", ["06_retention/score", "research/tuning", "research/cluster-map"])
 def test_a_slider_moves_what_is_drawn(tab, address, page):
     tab.goto(f"{address}{page}.html", wait_until="load")
     tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)

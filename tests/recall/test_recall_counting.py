@@ -133,3 +133,18 @@ def test_two_processes_lose_no_count(home):
     assert [j.returncode for j in jobs] == [0] * 4 and len(rows(home)) == len(told)
     run(home)
     assert counts(home) == Counter(found[0]["id"] for found in told)
+
+
+def test_what_is_not_asked_for_is_not_counted(home):
+    s, before = ask(home), refs(home)
+    s.search("retry limit", count=False); s.search("*"); s.search("")
+    assert rows_or_none(home) == []
+    run(home)
+    assert refs(home) == before
+
+
+def test_a_dry_run_counts_nothing(home):
+    ask(home).search("retry limit")
+    before = refs(home), rows(home)
+    assert gnc("consolidate", "--dry-run", repo=home).code == 0
+    assert (refs(home), rows(home)) == before

@@ -290,3 +290,30 @@ def test_the_command_tells_what_when_and_by_whom(git_repo):
     row, = gnc("status", "--stale", "--json", repo=git_repo).json
     assert (row["name"], row["what"], row["by"], row["when"], row["span"]) == ("src/pool.py", "deleted", gone, day(5), [15, 26])
     assert {k: v for k, v in refs(git_repo).items() if "notes" in k} == {k: v for k, v in before.items() if "notes" in k}
+
+
+def test_a_merge_that_deletes(git_repo):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL})
+    git(git_repo, "checkout", "-q", "-b", "side")
+    commit(git_repo, 2, "Side", files={"side.py": "s\n"})
+    git(git_repo, "checkout", "-q", "main")
+    commit(git_repo, 3, "Main", files={"main.py": "m\n"})
+    git(git_repo, "merge", "--quiet", "--no-ff", "--no-commit", "side")
+    by = commit(git_repo, 4, "Merge side", files={"src/pool.py": None})
+    assert one(git_repo, "The pool is in src/pool.py", 1, at).by == by
+
+
+@pytest.mark.slow(after=1)
+@pytest.mark.parametrize("where", ["src", "bare", "worktree", "detached"])
+def test_it_does_not_matter_where_one_stands(git_repo, tmp_path, where):
+    at = commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "src/deep/x.py": "x = 1\n"})
+    commit(git_repo, 2, "Top", files={"top.py": "class PoolCache: pass\n"})
+    commit(git_repo, 3, "Out", files={"src/pool.py": None})
+    git(git_repo, "config", "diff.relative", "true"); git(git_repo, "config", "diff.renames", "false"); git(git_repo, "config", "color.ui", "always")
+    git(git_repo, "config", "diff.noprefix", "true"); git(git_repo, "config", "log.showSignature", "true"); git(git_repo, "config", "grep.fullName", "true")
+    place = git_repo / "src"
+    if where == "bare": git(tmp_path, "clone", "-q", "--bare", str(git_repo), "bare"); place = tmp_path / "bare"
+    if where == "worktree": git(git_repo, "worktree", "add", "-q", "-b", "w", str(tmp_path / "wt")); place = tmp_path / "wt"
+    if where == "detached": git(git_repo, "checkout", "-q", "--detach"); place = git_repo
+    memory = told("The pool is in src/pool.py", 1, at, "`PoolCache` has it, `size_limit` too.")
+    assert said(place, memory) == [("src/pool.py", "deleted", ""), ("size_limit", "deleted", "")]

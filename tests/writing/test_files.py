@@ -114,6 +114,9 @@ def test_a_budget_takes_whole_entries_the_oldest_first():
     assert p.after == b"# Memory\n\n## Decisions\n\n- 2026-02-09: The request timeout is 60 s\n"
     assert dict(plan("# A\n\n```\n1\n2\n```\n", Budget(lines=3)).over) == {"lines": 3}  # What a file is for stays
     for budget in (Budget(bytes=120), Budget(tokens=40)): assert not excess(budget, plan(NOTES, budget).after)
+    days = ("Use make", "2026-02-01"), ("Tests need Redis", "2026-02-05"), ("Use make", "2026-02-09")
+    lines = "".join(json.dumps({"text": x, "at": at}) + "\n" for x, at in days)
+    assert plan(lines, Budget(lines=1), path="m.jsonl").after.decode() == lines.splitlines(True)[0]  # Said again after the other
 
 
 # How files in public repositories are built, each in our own words: there the same words say two things, or stand where nothing may go

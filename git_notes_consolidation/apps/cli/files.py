@@ -115,7 +115,7 @@ def _find_dead(
         wanted = file_check.agent_files(tree) if files is None else [_name_in_notes(p, repo.worktree)
                                                                      for p in files]
         # A link's text is that of the file that it leads to
-        texts = {p: tree.read(p) for p in wanted if p in tree.files
+        texts = {p: tree.read(p) for p in wanted if files is not None and tree.read(p) or p in tree.files
                  and not (repo.worktree and (repo.worktree / p).is_symlink())}
         found = file_check.dead_names(repo, texts, tree)
     return dict(sorted(found.items(), key=lambda x: (-len(x[1]), x[0]))), texts
@@ -126,6 +126,9 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
     found, texts = _find_dead(call, files)
     twins, shallow = file_check.copies(texts), file_check.is_shallow(open_repo(call.repo))
     n = sum(len({x.text for x in file_check.file_names(t)}) for t in texts.values())
+    for p in [p for p in files or () if _name_in_notes(p, open_repo(call.repo).worktree) not in texts]:
+        call.warn(f"{p} does not lie in this repository and is not checked", "yellow")
+    if not found and files is not None: raise Usage("only files in this repository can be checked against it")
     if not found:
         raise Usage("there is no CLAUDE.md, AGENTS.md or other file here that agents read; name one: "
                     "gnc tidy FILE")
@@ -299,7 +302,7 @@ def tidy(
     "Check the files that agents read against the repository; remove duplicate entries from one."
     call: Call = ctx.obj
     acts = apply or undo or take or diff or lines or bytes_ or tokens
-    if check and acts: raise Usage("--check only looks; it goes with files or --claude")
+    if check and acts: raise Usage("--check only looks; it goes with files")
     if check or not (paths or claude or acts):
         return _check_files(call, _paths(call, paths, claude) if paths or claude else None, check)
     if apply and undo: raise Usage("use either --apply or --undo, not both")
