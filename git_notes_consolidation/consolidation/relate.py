@@ -176,7 +176,7 @@ def _questions_of(s: Scanned, current: Sequence[Memory], guesses: Mapping[str, S
         if found: out.append(_edge(there[i], *found[to_ask_about(found)], s.now))
     return tuple(out)
 
-
+# %% ../../nbs/13_consolidation/02_relate.ipynb #aa3a0791
 def judge(s: Scanned, current: Sequence[Memory]) -> JudgedPairs:
     "Every candidate judged."
     edges, failed, open_ = [], [], []
@@ -261,7 +261,7 @@ def _doubt_other_scope(older: Memory, newer: Memory, j: Judgment) -> Judgment:
     foreign = j.kind == "full" and other_scope(older, newer)
     return replace(j, confidence=min(j.confidence, DOUBTED)) if foreign else j
 
-
+# %% ../../nbs/13_consolidation/02_relate.ipynb #c9a2d0d8
 def ask_model(s: Scanned, current: Sequence[Memory], judged: JudgedPairs) -> JudgedPairs:
     "The judgments, with the model's beside the offline judge's."
     there = {m.id: m for m in current}
@@ -370,7 +370,7 @@ def _repeat_of_repeat(i: str, j: str, led: Mapping[str, MemoryEdge], lost: Mappi
     if j in led: return replace(led[j], source_id=i)  # Never to what is a repeat itself
     return back if j in lost and (back := replace(lost[j], source_id=i)).id in undone else None
 
-
+# %% ../../nbs/13_consolidation/02_relate.ipynb #7fb16bbd
 def relate(s: Scanned) -> Related:
     "Repeats and supersessions that agree with each other."
     with span("consolidation.supersession") as log:

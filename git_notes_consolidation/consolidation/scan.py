@@ -139,7 +139,7 @@ class PreviousRun:
         "Exact repeats that are not among the memories."
         return int(self.base["living"]) - sum(m.status != "tombstone" for m in self.memories)
 
-
+# %% ../../nbs/13_consolidation/01_scan.ipynb #f1f7c69b
 @dataclass(frozen=True)
 class View:
     "The repository at one moment."

@@ -335,7 +335,7 @@ def _for_next_run(service: ConsolidationService, plan: Plan, v: View) -> dict[st
     return {"settled": service.settled(v.bases) if sound else None,
             "base": base | {"seal": seal(service.repo), "whole": whole} if base else {}}
 
-
+# %% ../../nbs/13_consolidation/05_service.ipynb #311424de
 def _persist(service: ConsolidationService, conn: sqlite3.Connection, plan: Plan, v: View, whole: bool,
              before: int) -> None:
     "The cache and what sessions are told, brought to where the refs are now."
@@ -356,7 +356,7 @@ def _persist(service: ConsolidationService, conn: sqlite3.Connection, plan: Plan
     if unflushed(conn, {}): forget(conn, access_counts(v.events, clone_id(service.repo)), plan.now)
     if whole: remember_run(service.repo, LastRun(plan.now, v.scan.tips, _count_hot_and_warm(v), plan.waiting))
 
-
+# %% ../../nbs/13_consolidation/05_service.ipynb #2544fe15
 def apply_plan(
     service: ConsolidationService,
     plan: Plan,
@@ -422,7 +422,7 @@ def run(
         log.set(memories_processed=result.memories_processed, changed=result.changed)
     return _publish(service, result, time.perf_counter() - begin)
 
-
+# %% ../../nbs/13_consolidation/05_service.ipynb #06fea232
 @contextmanager
 def _hold_notes(service: ConsolidationService, now: datetime | None,
                 refs: Mapping[str, str]) -> Iterator[tuple[RestoredRecords, dict[str, str]]]:
@@ -453,7 +453,7 @@ def _measure_run(mode: str) -> Iterator[list[ConsolidationResult]]:
         log_event("tier changed", memory_id=t.memory_id, from_tier=t.from_tier.value, to_tier=t.to_tier.value,
                   retention_score=t.retention_score, reason=t.reason)
 
-
+# %% ../../nbs/13_consolidation/05_service.ipynb #293bfaca
 def _publish(service: ConsolidationService, result: ConsolidationResult,
              seconds: float) -> ConsolidationResult:
     "The result, once whoever is configured has heard of a change; that they could not be told is a warning."

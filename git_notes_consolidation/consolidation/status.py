@@ -253,7 +253,7 @@ def keep_facts(
         return _rejection(v, edges, target, by, at)
     return str(_append(service, make, at)[-1].record["id"]), target
 
-
+# %% ../../nbs/13_consolidation/06_status.ipynb #e09383cc
 def _rejection(v: View, edges: Sequence[MemoryEdge], target: str, by: str, at: datetime) -> list[Append]:
     "A run that ends the edges, says no to them, and moves back what they archived."
     there = {m.id: m for m in v.scan.memories}

@@ -155,7 +155,7 @@ class Store:
         raise NotImplementedError(
             f"nothing of {type(self).__name__} can be deleted; gnc undo takes a run back")
 
-
+# %% ../../nbs/13_consolidation/07_stores.ipynb #d6904ea8
 def _commit_of(v: View, i: str) -> str:
     "The object that a memory's note hangs on; the newest one's where it is not here."
     known = {m.id: m.commit_sha for m in v.scan.memories}
@@ -216,7 +216,7 @@ class MetadataStore(Store):
                 raise ValueError(f"{name} {said!r} cannot be put: {why}")
         return [tier_append(m, known.tier, value.tier, "set by hand", value.retention.overall, run_id)]
 
-
+# %% ../../nbs/13_consolidation/07_stores.ipynb #f7f3efdc
 class RunLogStore(Store):
     "What runs did. It is appended to, and nothing is deleted."
     kind = "runs"
@@ -237,7 +237,7 @@ class RunLogStore(Store):
               live: bool) -> list[Append]:
         return [] if live else super()._made(value, v, run_id, at, live)
 
-
+# %% ../../nbs/13_consolidation/07_stores.ipynb #d4859442
 def _result_of(r: Mapping[str, Any], moves: Sequence[TierTransition]) -> ConsolidationResult:
     "A run's record as the result that it was, as far as the notes tell."
     if isinstance(r.get("result"), Mapping): return ConsolidationResult.from_dict(r["result"])

@@ -50,7 +50,7 @@ def parse_setting(
             want = "whole days, 1 or more, by namespace, such as progress=180, reviews=365"
         raise ConfigError(f"{origin}: {name} must be {want}, not {_quoted(value)}") from None
 
-
+# %% ../../nbs/01_core/07_loading.ipynb #e3dbbd9b
 def _text(value: Any) -> str:
     if not isinstance(value, str): raise TypeError
     return value.strip()
@@ -60,7 +60,6 @@ def _quoted(value: Any) -> str:
     try: said = repr(value)
     except ValueError: return "so large a one"  # Python writes no number of thousands of digits
     return said if len(said) <= 80 else f"{said[:80]}…"
-
 
 _FIELDS = {f.name: f for f in fields(SubconsciousnessConfig)}
 
@@ -320,7 +319,7 @@ def _said(raw: bytes, path: Path) -> dict[str, Any]:
 # %% ../../nbs/01_core/07_loading.ipynb #25cbe99a
 def _bytes(path: Path) -> bytes | None: return path.read_bytes() if path.exists() else None
 
-
+# %% ../../nbs/01_core/07_loading.ipynb #0d3876db
 class Draft:
     "A file of settings as it would be written."
 

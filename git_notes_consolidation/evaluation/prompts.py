@@ -209,7 +209,7 @@ def _prompt(given: Any, base: Prompt) -> Prompt:
     if "examples" in given: new["examples"] = tuple(_example(x, wanted) for x in given["examples"] or ())
     return Prompt(**new | {"name": str(new["name"]), "fields": wanted})
 
-
+# %% ../../nbs/18_evaluation/04_prompts.ipynb #807e26e6
 def read_prompt(
     path: Path | str,  # YAML
     base: Prompt = JUDGE,  # What the file leaves out; its name is that of the file
@@ -291,12 +291,12 @@ class Trial:
         return {"name": self.name, **shares, "four_way": self.four.to_dict(), "refused": dict(self.refused),
                 "usage": self.usage.to_dict()}
 
-
+# %% ../../nbs/18_evaluation/04_prompts.ipynb #9a09596c
 def offline_trial(pairs: Sequence[Pair]) -> Trial:
     "What the judge says that needs no model."
     return Trial("offline", tuple(pairs), tuple(weigh(p.older, p.newer) for p in pairs))
 
-
+# %% ../../nbs/18_evaluation/04_prompts.ipynb #ea6b8a85
 def try_prompt(
     pairs: Sequence[Pair],
     client: Client,  # Nobody else's: all that it spends is the trial's

@@ -123,14 +123,14 @@ def plain(x: Any) -> Any:
     if isinstance(x, list | tuple): return [*map(plain, x)]
     return rounded(x) if isinstance(x, float) else x
 
-
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #526f0b47
 @dataclass(frozen=True)
 class Scored:
     "Figures that JSON can hold."
 
     def to_dict(self) -> dict[str, Any]: return {f.name: plain(getattr(self, f.name)) for f in fields(self)}
 
-
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #0f94e98d
 _R = TypeVar("_R")
 _S = TypeVar("_S")
 _F = TypeVar("_F")
@@ -150,7 +150,7 @@ class Report(Generic[_S, _F]):
     ) -> dict[str, Any]:
         return {**plain(self.scores), "failures": plain(self.failures[:most])}
 
-
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #d6e96ea8
 def score_groups(
     rows: Iterable[_R],
     score: Callable[[Sequence[_R]], _S],

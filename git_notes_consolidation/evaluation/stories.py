@@ -311,7 +311,7 @@ def _true_of(pair: tuple[str, str], relation: str, truth: Mapping[tuple[str, str
     if relation in there or relation == "partial" and "supersede" in there: return "right"
     return "another relation" if there else "turned round" if truth.get(pair[::-1]) else "side by side"
 
-
+# %% ../../nbs/18_evaluation/05_stories.ipynb #b16c95be
 def play(story: Story, settings: Settings) -> StoryOutcome:
     "One story, from its notes to what the next session is told."
     with tempfile.TemporaryDirectory() as folder:
@@ -369,7 +369,7 @@ def story_report(all_: Sequence[StoryOutcome]) -> StoryReport:
                        share(ok for p in all_ for _, ok in p.told),
                        share(ok for p in all_ for _, ok in p.not_told))
 
-
+# %% ../../nbs/18_evaluation/05_stories.ipynb #31643358
 def evaluate_stories(
     stories: Iterable[Story],
     settings: Settings,

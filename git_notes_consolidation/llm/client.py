@@ -77,7 +77,7 @@ async def _observe_question(request: Request, answering: Awaitable[Answer[_T]]) 
     count("llm.tokens_used", a.tokens_out, direction="output", **who)
     return a
 
-
+# %% ../../nbs/09_llm/19_client.ipynb #0b1d64ec
 async def _observe_call(p: Provider, model: str, limit: int,
                         calling: Awaitable[Reply | Fault]) -> Reply | Fault:
     "The outcome of a call, with its span and measurements."
@@ -163,7 +163,7 @@ async def _call(c: Client, p: Provider, model: str, request: Request,
     c._breakers.tell(p, model, event, c._books.clean(why))
     return _settle(c, p, model, got, ticket)
 
-
+# %% ../../nbs/09_llm/19_client.ipynb #4bd7ed83
 def _settle(c: Client, p: Provider, model: str, got: Reply | Fault,
             ticket: Ticket) -> tuple[Reply | Fault, Spent]:
     "The outcome and its bill; a refusal costs nothing, silence costs what was reserved."
@@ -192,7 +192,7 @@ def _wait(fault: Fault, n: int) -> float:
     if fault.kind not in ("rate", "server"): return 0.0
     return fault.wait if fault.wait is not None else 2.0 ** min(n, 6) * (0.125 + random.random() / 4)
 
-
+# %% ../../nbs/09_llm/19_client.ipynb #3926c596
 async def _ask_model(c: Client, p: Provider, model: str, request: Request,
                      parse: Callable[[str], _T]) -> tuple[Answer[_T], Reply | None]:
     "What one model answers, and its reply if it is good."

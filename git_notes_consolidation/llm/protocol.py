@@ -224,7 +224,7 @@ def _odds(choice: Mapping[str, Any]) -> dict[str, float]:
     return {t["token"]: float(x) for t in tokens if isinstance(t.get("token"), str)
             and isinstance(x := t.get("logprob"), int | float) and abs(x) < 1e6}
 
-
+# %% ../../nbs/09_llm/10_protocol.ipynb #a86dc444
 def read_reply(
     body: Any,  # What the server sent, parsed
     odds: bool = False,  # Were only the odds of the first token asked for?

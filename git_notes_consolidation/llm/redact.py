@@ -477,7 +477,7 @@ def _mark(text: str, found: list[Finding], lines: bool) -> tuple[str, list[tuple
         at = rest.end() if rest else f.end
     return "".join(pieces) + text[at:], marks
 
-
+# %% ../../nbs/09_llm/03_redact.ipynb #d381804f
 def redact(
     text: str,
     personal: bool = True,  # Personal data too

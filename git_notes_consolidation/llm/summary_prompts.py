@@ -221,7 +221,6 @@ class _SupportReply(Shape):
     reason: Annotated[str, Most(240)]
     supported: bool
 
-
 CONTROL = "Nobody wrote any of these notes."  # A model that finds this supported has not read
 
 
@@ -242,7 +241,7 @@ def _parse_support(
     if not out: raise BadReply("it says of no sentence whether it is supported")
     return out
 
-
+# %% ../../nbs/09_llm/17_summary_prompts.ipynb #29cd697e
 def support_request(
     sentences: Sequence[str],  # Of a draft, or of an answer
     memories: Sequence[Memory],  # The rest as for `summary_request`

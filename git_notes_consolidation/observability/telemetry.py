@@ -60,7 +60,7 @@ def measuring() -> bool:
     "Does anybody want numbers?"
     return bool(_TALLIES) or listening("metrics")
 
-
+# %% ../../nbs/03_observability/03_telemetry.ipynb #e5f54290
 def count(
     name: str,  # "consolidation.runs"; the catalogue says whether it is counted, recorded or set
     value: float = 1,  # Of a counter never negative
@@ -74,10 +74,9 @@ def count(
         _instrument(metrics.get_meter_provider(), METRICS[name])(value, known)
     for tally in _TALLIES: tally.add(name, value, known)
 
-
 record = gauge = count  # What a reader calls it that sees a histogram or a gauge
 
-
+# %% ../../nbs/03_observability/03_telemetry.ipynb #c7e79282
 @contextmanager
 def count_outcomes(
     name: str,  # Of a counter with the label `status`
@@ -87,7 +86,7 @@ def count_outcomes(
     except BaseException: count(name, status="error"); raise
     count(name, status="success")
 
-
+# %% ../../nbs/03_observability/03_telemetry.ipynb #2b47da32
 @lru_cache(maxsize=1024)
 def _instrument(provider: Any, m: Metric) -> Callable[..., None]:
     edges = {"explicit_bucket_boundaries_advisory": m.buckets} if m.buckets else {}
@@ -275,7 +274,7 @@ class _Failures(logging.Handler):
     seen = False
     def emit(self, record: logging.LogRecord) -> None: self.seen = True
 
-
+# %% ../../nbs/03_observability/03_telemetry.ipynb #1f3ef0f8
 def start_export(
     t: Telemetry,
     env: Mapping[str, str] = {},  # For OTEL_ variables that go before what is chosen here
@@ -306,7 +305,7 @@ def start_export(
         metrics.set_meter_provider(meters)
     return lambda: _flushed(providers, seconds) and not failures.seen
 
-
+# %% ../../nbs/03_observability/03_telemetry.ipynb #f87f1c67
 def _exporter(endpoint: str | None, grpc: bool, seconds: float, signal: str, name: str) -> Any:
     kind, where = ("grpc", endpoint) if grpc else ("http", endpoint and address(endpoint, f"{signal}s"))
     module = import_module(f"opentelemetry.exporter.otlp.proto.{kind}.{signal}_exporter")
@@ -332,7 +331,7 @@ def _add_handler(t: Telemetry) -> logging.Handler:
     LOG.addHandler(handler)
     return handler
 
-
+# %% ../../nbs/03_observability/03_telemetry.ipynb #b706a11b
 @contextmanager
 def instrumented(
     env: Mapping[str, str] = os.environ,
@@ -349,7 +348,7 @@ def instrumented(
         finally:
             if tally and OPENED: _keep(tally, OPENED[-1])
 
-
+# %% ../../nbs/03_observability/03_telemetry.ipynb #642ac262
 def _keep(tally: Tally, home: Path) -> None:
     try: store_series(home / "gnc" / "metrics.db", tally, time.time())
     except (OSError, sqlite3.Error) as e: LOG.debug("the metrics of this process were not kept: %s", e)

@@ -51,7 +51,7 @@ def figure(
     return go.Figure(list(traces), layout={"template": {"layout": look}, "xaxis": {"title": {"text": x}},
                                            "yaxis": {"title": {"text": y}}} | layout)
 
-
+# %% ../../nbs/02_plots/01_figures.ipynb #0f6475f5
 def add_levels(
     fig: Figure,
     levels: Mapping[str, float] | None,  # Name to value
@@ -64,7 +64,7 @@ def add_levels(
                  annotation={"text": name, "font": {"size": 11, "color": "#555"}})
     return fig
 
-
+# %% ../../nbs/02_plots/01_figures.ipynb #cc7e51e7
 def hatch_marker(colour: str | list[str], shape: str | list[str]) -> dict[str, Any]:
     pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": "#666", "size": 7, "solidity": 0.2}
     return {"color": colour, "line": {"color": "#444", "width": 1}, "pattern": pattern}

@@ -137,7 +137,7 @@ def _thing(phrase: str) -> str:
     words = re.findall(r"[\w-]+", _NOUN_ENDS.split(phrase.strip(" :*-"), maxsplit=1)[0].lower())
     return words[-1] if words else ""
 
-
+# %% ../../nbs/14_recall/04_evidence.ipynb #c88111c0
 def calls_off(
     about: Sequence[str],
     line: str,

@@ -86,22 +86,25 @@ class Listing(NamedTuple):
     since: datetime | None = None
     until: datetime | None = None
 
-
 _NOW = (r"(?:us|me|you|the team|right|now|today|still|currently|at (?:the|this) moment|at present|open|there|"
         r"left)")
+
 _BLOCKERS = re.compile(
     r"(?i)\A\W*(?:(?:what(?:['’]s)?|who(?:['’]s)?|which|anything|is|are|does|do we have|there|show|list|me|"
     r"us|we|else|ones?|things?|that)\b\W+)*(?:(?:open|current|unresolved|our|all|the|any) )*"
     rf"block(?:s|ed|ing|ers?)\b(?: (?:is|are|do we have|{_NOW}))*\W*\Z")
+
 _NEWS = re.compile(
     r"(?i)\A\W*(?:what|anything|everything)(?:['’](?:s|ve))?"
     r"(?: (?:is|has|have|was|were|been|did we|else|that|we))*"
     r" (?P<what>new|chang\w+|happen\w*|decided?|learn\w*|done|do)\b"
     r"(?P<when>(?P<from> since)?.*?)\W*\Z")
+
 _BARE = re.compile(r"(?i)(?:\W|\b(?:since|in|on|over|during|within|the)\b)*")
+
 _OF = {"decid": "decisions", "learn": "learnings"}
 
-
+# %% ../../nbs/14_recall/01_rank.ipynb #dbba21f0
 def listing(
     query: str,
     now: datetime,
@@ -264,7 +267,7 @@ def best_line(
     best = max(lines, key=lambda x: sum(1 / having[w] for w in x[1] & asked), default=("", frozenset[str]()))
     return _best_part(best[0], asked)
 
-
+# %% ../../nbs/14_recall/01_rank.ipynb #1215708d
 def excerpt(
     text: str,  # A body
     query: str,

@@ -313,7 +313,7 @@ def _second_reading(text: str, query: str, results: Sequence[MemoryResult], afte
     said = ask(request, parse).value
     return said if isinstance(said, Mapping) else {}
 
-
+# %% ../../nbs/14_recall/05_reason.ipynb #7072a64e
 def _with_model(
     offline: ReasonedAnswer,
     query: str,

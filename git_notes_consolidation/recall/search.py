@@ -515,7 +515,7 @@ def succession(
     z = s.pairs @ w.pairs[:-1] + w.pairs[-1]
     return np.triu(1 / (1 + np.exp(-np.clip(z, -30, 30))), 1)
 
-
+# %% ../../nbs/14_recall/02_search.ipynb #21f26959
 def sum_features(
     s: Seen,
     fit: np.ndarray,  # (n,)
@@ -578,7 +578,7 @@ def _in_place(
             head[n], out[k], out[n] = k, max(out[k], out[n] + 1e-6), out[n] - 20.0
     return out, head
 
-
+# %% ../../nbs/14_recall/02_search.ipynb #f4e63f82
 def _newer_first(
     z: np.ndarray,  # (n,)
     pool: Sequence[MemoryResult],
@@ -595,7 +595,7 @@ def _newer_first(
         out[n] = min(out[n], out[k] - _ODDS)
     return out, pairs
 
-
+# %% ../../nbs/14_recall/02_search.ipynb #57f42d2b
 def answering_order(
     pool: Sequence[MemoryResult],  # Whatever was found, and what replaced it
     query: str,

@@ -160,10 +160,9 @@ class _Held:
     columns: Columns
     vectors: dict[str, np.ndarray]  # By embedder
 
-
 _T = TypeVar("_T")
 
-
+# %% ../../nbs/14_recall/03_service.ipynb #b485ecd2
 @dataclass(eq=False)
 class _Tables:
     "The cache of one repository: as it is, or as it was at the time that was asked about last."
@@ -382,7 +381,7 @@ def _least_cosine(
     if min_similarity <= 0.5: return None
     return embedder.floor + (1 - embedder.floor) * (2 * min_similarity - 1)
 
-
+# %% ../../nbs/14_recall/03_service.ipynb #88293649
 @dataclass(eq=False)
 class RecallService(_Tables):
     "Searches one repository's memory."

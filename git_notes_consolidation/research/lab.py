@@ -136,7 +136,7 @@ class Candidate:
         "How near the judge is to its line; where it says nothing, how alike the texts are."
         return self.similarity if self.said.relation == "coexist" else 1 - abs(self.said.confidence - SURE)
 
-
+# %% ../../nbs/20_research/01_lab.ipynb #5f2d7224
 def judge_candidates(c: Corpus) -> tuple[Candidate, ...]:
     "Every pair that a run would judge."
     s = scan_of(c.memories, c.embedder, c.config)
@@ -147,7 +147,7 @@ def judge_candidates(c: Corpus) -> tuple[Candidate, ...]:
     found = (judge(*pair) for pair in candidates(s, s.memories))
     return tuple(x for x in found if x.said.code != "X")
 
-
+# %% ../../nbs/20_research/01_lab.ipynb #d0b331e3
 def edges_of(c: Corpus, judged: Iterable[Candidate]) -> tuple[Candidate, ...]:
     "The edges of earlier runs; where there was none, those that the first would make."
     if not c.edges: return tuple(x for x in judged if x.is_edge)

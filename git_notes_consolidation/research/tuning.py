@@ -346,7 +346,7 @@ class Panel:
         self.still = False
         self.move()
 
-
+# %% ../../nbs/20_research/02_tuning.ipynb #3fd69aaf
 def _choice(c: Corpus) -> dict[str, Any]:
     "The newest memory that is at least a month old, among the newest thousand."
     old = [i for i, m in enumerate(c.memories) if (c.now - m.timestamp).days >= 30] or [0]
@@ -384,7 +384,7 @@ def layout(
     return w.VBox([flowing_row(*above, panel.presets, k.show), keeper, panel.line,
                    flowing_row(knobs(*(n for n in panel.knobs if n not in _SIZES)), seen), tabs])
 
-
+# %% ../../nbs/20_research/02_tuning.ipynb #9f2fdad4
 def _add_classes(panel: Panel) -> None:
     k = panel.keeper
     named = {"line": panel.line, "moved": panel.moved, "note": k.note, "text": k.text, "folder": k.folder}
@@ -405,8 +405,8 @@ def _tabs(pages: Mapping[str, Callable[[], Any]]) -> Any:
     tabs.selected_index = None
     return tabs
 
-
 _SIZES = ("consolidation_threshold", "min_cluster_size", "max_cluster_size")
+
 _TITLES = {"tiers": "Tiers now, and with these settings", "flow": "Who would move",
            "spaces": "With these settings, by namespace",
            "days": "How long a memory that nobody reads stays",

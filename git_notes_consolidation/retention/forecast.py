@@ -115,7 +115,7 @@ def snapshots(
     return Snapshots(repo.astype(int), tuple(h.name for h in histories), day, part, first, last,
                      count.astype(int), needed.astype(bool), flat, row, horizon)
 
-
+# %% ../../nbs/06_retention/02_forecast.ipynb #edd31b71
 def _life(days: np.ndarray, gone: np.ndarray, looks: np.ndarray, horizon: float,
           dead: bool) -> tuple[list[np.ndarray], np.ndarray]:
     "One item's looks, first, last, counts and answers; and the ages of its touches at each."

@@ -215,6 +215,7 @@ def _new_lines(
 # %% ../../nbs/15_session/01_fast_start.ipynb #ace41781
 _HEADING = 13  # Tokens of the longest heading
 
+
 class Packing:
     "What is told of all that is laid out, and the room that is left."
     def __init__(self, laid: PreparedSession, values: Sequence[float], room: int, space: int) -> None:
@@ -267,7 +268,7 @@ class Packing:
             self.summaries[i], self.said = kept, said
             self.cut += len(kept) < len(fresh)
 
-
+# %% ../../nbs/15_session/01_fast_start.ipynb #f795310f
 def _size(lines: Iterable[Line]) -> int: return 90 + sum(len(x.text) + 2 for x in lines)
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #fd7d083f
@@ -626,7 +627,7 @@ def _block_or_last(here: Here, s: Mapping[str, Any]) -> tuple[PreparedSession | 
                     if last or not here.seen else "the memory is still being read")
     return laid, ""
 
-
+# %% ../../nbs/15_session/01_fast_start.ipynb #dda7b3a0
 def _answer(here: Here, event: Mapping[str, object], env: Mapping[str, str]) -> str:
     "The context to add; empty when there is a reason to add none."
     s = settings_of(env, here.top, here.why)

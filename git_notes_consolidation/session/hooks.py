@@ -61,7 +61,7 @@ def settings_of(repo: Repo, file: str | None = None) -> Settings:
 # %% ../../nbs/15_session/04_hooks.ipynb #e68165e9
 def _local_now() -> datetime: return datetime.now(UTC).astimezone()
 
-
+# %% ../../nbs/15_session/04_hooks.ipynb #40769b60
 @dataclass(frozen=True)
 class ConsolidationHook:
     "Decides whether a run is due in a repository, and makes it."

@@ -245,7 +245,6 @@ def _body(m: Memory) -> tuple[str, str]:  # … and three further ones
     def said(xs: Iterable[str]) -> str: return " ".join(with_full_stop(x) for x in xs)
     return said(first), said([x for x in lines if x not in first][:3])
 
-
 _UNTIL = re.compile(r"(?i)\b(?:until|till|through)\s")
 
 
@@ -257,7 +256,7 @@ def _until(m: Memory) -> int:
             and r.span[0] <= said.end() <= r.span[1]]
     return int(as_utc(ends[0]).timestamp()) if ends else 0
 
-
+# %% ../../nbs/15_session/02_prepared.ipynb #693eb7c3
 def _note(m: Memory, worth: float, in_part: bool, count: Callable[[str], int]) -> Note:
     "A memory on one line."
     m = redacted_memory(m)

@@ -53,7 +53,7 @@ def _chain_merges(
         sizes[a], sizes[b] = 0, sizes[a] + sizes[b]
     return np.array(pairs), np.array(heights)
 
-
+# %% ../../nbs/07_similarity/08_clusters.ipynb #183b05be
 def dendrogram(
     X: np.ndarray,  # (n, d) rows of length one, n > 1
 ) -> np.ndarray:  # (n − 1, 4) as scipy has it: two clusters, their average distance, their common size
@@ -335,7 +335,7 @@ def _final_clusters(c: _Clusters, distance: float, block: int = 1024, room: int 
         s.set(clusters_found=len(np.unique(into)))
     return into
 
-
+# %% ../../nbs/07_similarity/08_clusters.ipynb #46b01bd9
 def _labels(into: np.ndarray, begins: np.ndarray) -> np.ndarray:
     "(n,) the cluster of each row, numbered by first appearance."
     return first_seen(np.where(begins < 0, np.arange(len(begins)) + len(into), np.append(into, 0)[begins]))
@@ -401,7 +401,7 @@ def _unchanged_rows(
     return np.asarray(((least == most) & (np.bincount(step, minlength=n) == np.append(held, -1)[least]))[
         step])
 
-
+# %% ../../nbs/07_similarity/08_clusters.ipynb #5d040ebb
 def _update_clusters(
     c: _Clusters,  # None of which has merged
     before: KnownClusters,  # Of the same distance
@@ -523,14 +523,14 @@ def clusters_from(
     for p in parts: record("clustering.cluster_sizes", len(p))
     return [_cluster([members[i] for i in p], X[at[p]], k) for k, p in enumerate(parts)]
 
-
+# %% ../../nbs/07_similarity/08_clusters.ipynb #8296b49c
 class Clusters(list[MemoryCluster]):
     "A list that can be awaited as well, since the design's function is a coroutine."
     def __await__(self) -> Generator[Any, None, Clusters]:
         yield from ()
         return self
 
-
+# %% ../../nbs/07_similarity/08_clusters.ipynb #66dc21e7
 def cluster_memories(
     memories: Sequence[Memory],  # In any order
     embeddings: Mapping[str, np.ndarray],  # Id to row; who has none, or one of zeros, is left out

@@ -123,7 +123,7 @@ class WordPieces:
         "As a model reads it: 256 with the marks of beginning and end."
         return [self.vocabulary["[CLS]"], *self(text)[:254], self.vocabulary["[SEP]"]]
 
-
+# %% ../../nbs/07_similarity/04_embedders.ipynb #f1eec6de
 @cache
 def word_pieces(
     path: Path = DATA / "wordpieces.txt",  # A list of pieces, or a tokenizer.json
@@ -285,7 +285,7 @@ def plugin_rows(
 # %% ../../nbs/07_similarity/04_embedders.ipynb #35caadba
 def _words(text: str) -> str: return " ".join(text.split())
 
-
+# %% ../../nbs/07_similarity/04_embedders.ipynb #1393cc0b
 @dataclass(frozen=True)
 class PluginVectors:
     "The vectors in the plugin's index, and the same model for what is missing."

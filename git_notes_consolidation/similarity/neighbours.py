@@ -143,7 +143,7 @@ def _in_order(found: Sequence[tuple[np.ndarray, ...]], by_age: np.ndarray) -> Ca
     last = np.lexsort((older, newer))
     return Candidates(newer[last], older[last], similarity[last])
 
-
+# %% ../../nbs/07_similarity/07_neighbours.ipynb #dcb528e7
 def fused_older(
     halves: Sequence[SearchVectors],  # At least one; the similarity of a pair is its cosine in the first
     order: Sequence[int] | np.ndarray,  # (n,) ages: smaller is older; equals are not older than each other

@@ -147,7 +147,7 @@ def _in_text(text: str, line: int, around: str) -> Iterator[FileName]:
             if (p := path_of(m[1])) and (form == "import" or has_ending(p)):
                 yield FileName("path", p, line, form, around)  # type: ignore[arg-type]
 
-
+# %% ../../nbs/12_staleness/06_file_check.ipynb #5e8a4adb
 def _in_line(token: Any) -> Iterator[FileName]:
     "What a paragraph, an item or a cell names."
     text, line, linked, at = token.content, token.map[0] + 1, 0, 0
@@ -173,7 +173,7 @@ def _in_block(token: Any) -> Iterator[FileName]:
             x = re.sub(r"^[$>%]\s+", "", re.sub(r"(?:^|\s)#.*$", "", x).strip())
             yield from _commands(x, first + n, "shell", x)
 
-
+# %% ../../nbs/12_staleness/06_file_check.ipynb #23caad67
 def file_names(
     text: str,  # Markdown
 ) -> list[FileName]:  # In the order of its lines
@@ -216,7 +216,7 @@ def _end(name: str) -> str:
     "How the path that a name stands for ends."
     return "/" + re.sub(r"^(?:\.\./)+", "", name.lower())
 
-
+# %% ../../nbs/12_staleness/06_file_check.ipynb #85d23c79
 def read_tree(repo: Repo) -> Tree:
     "What lies in the working tree, also what is not committed; what git ignores is not in it."
     if (top := repo.worktree) is None: return Tree(paths_of(repo, tip_of(repo)))
@@ -261,7 +261,7 @@ def departures(
                 found[name].append(Departure(path, meant, commit, day, subject))
     return found
 
-
+# %% ../../nbs/12_staleness/06_file_check.ipynb #70d433c6
 @lru_cache(maxsize=64)
 def _renames(repo: Repo, commit: str) -> dict[str, str]:
     "Old path to new."
@@ -425,7 +425,7 @@ def is_shallow(repo: Repo) -> bool:
     "Does the history end somewhere? What went before that is not known."
     return git(repo.path, "rev-parse", "--is-shallow-repository").strip() == b"true"
 
-
+# %% ../../nbs/12_staleness/06_file_check.ipynb #9609bdd0
 def _missing(n: FileName, base: str, tree: Tree, never: str) -> Dead | None:
     "A name that never was there; none where there is doubt."
     example = re.search(r"(?i)\bexamples?\b", n.around)

@@ -85,7 +85,7 @@ class Snapshot:
         return [row for row in self.rows if row.data.get("run") in seq
                 and row.data["seq"] == seq[row.data["run"]]]
 
-
+# %% ../../nbs/08_store/13_audit.ipynb #aadd9e39
 def read_snapshot(
     repo: Repo,
     notes: Notes | None = None,  # What was read already

@@ -211,7 +211,7 @@ def vectors_of(
         with conn: conn.execute("DELETE FROM vectors WHERE embedder = ?", (embedder.name,))
         return _vectors(conn, ids, embedder, texts)
 
-
+# %% ../../nbs/08_store/06_cache.ipynb #f04aac8e
 def _vectors(
     conn: sqlite3.Connection,
     ids: Sequence[str],  # n names, each of one text for good

@@ -354,6 +354,7 @@ def memory_changes(
 # %% ../../nbs/08_store/03_events.ipynb #c80c5775
 _Commit = tuple[datetime, str, Iterable[bytes], str]  # Time, message, changes, and the commit below, if any
 
+
 @contextmanager
 def new_commits(
     repo: Repo,
@@ -372,7 +373,7 @@ def new_commits(
     finally:
         if made: move_refs(repo, [f"delete {tmp}/{name} {c}" for name, c in made.items()], final=True)
 
-
+# %% ../../nbs/08_store/03_events.ipynb #9389cc30
 def _commits(repo: Repo, before: Events, todo: Sequence[Append], now: datetime,
              memories: Sequence[Memory] = (), old: Mapping[str, str] = {}) -> dict[str, _Commit]:
     "A commit for each touched store and namespace."

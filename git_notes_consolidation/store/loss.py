@@ -136,7 +136,7 @@ def lost_since(
     "What is lost since it was last kept, what a person took out aside."
     return [x for x in _losses(repo, _notes(refs), _kept(refs), whole=False) if not x.meant]
 
-
+# %% ../../nbs/08_store/14_loss.ipynb #67662bb0
 def _appended(repo: Repo, was: Mapping[str, str], tips: Mapping[str, str]) -> set[str]:
     "The refs whose commit was made upon the one they had."
     if not tips: return set()
@@ -195,7 +195,7 @@ class RestoredRecords(NamedTuple):
     refs: Mapping[str, str]  # As `every_tip` gives them
     gone: list[Lost]  # What is still lost
 
-
+# %% ../../nbs/08_store/14_loss.ipynb #f8c5afcb
 def restore_records(
     repo: Repo,
     now: datetime,

@@ -175,7 +175,7 @@ class State:
         "Where a memory is; hot until a run says otherwise."
         return _TIER[self.tiers[memory_id]["tier"]] if memory_id in self.tiers else MemoryTier.HOT
 
-
+# %% ../../nbs/08_store/05_state.ipynb #69b3320b
 _TIER = {t.value: t for t in MemoryTier}
 
 # %% ../../nbs/08_store/05_state.ipynb #e2cafe0d
@@ -231,7 +231,7 @@ def fold(events: Events) -> State:
                  {s: r for s, r in said.items() if not r["holds"]}
                  | {s: r for (k, s), (r, _) in best.items() if k == "review" and _decided(r)})
 
-
+# %% ../../nbs/08_store/05_state.ipynb #662ea32b
 _MADE = ("edge", "summary", "wrote")  # What a person rejects by an undo
 
 

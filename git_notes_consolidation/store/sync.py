@@ -412,7 +412,7 @@ def _free_name(repo: Repo, now: datetime) -> str:
     day, there = f"{as_utc(now):%Y-%m-%d}", histories(repo)
     return next(n for n in (day, *(f"{day}-{i}" for i in range(2, len(there) + 3))) if n not in there)
 
-
+# %% ../../nbs/08_store/10_sync.ipynb #44a40cad
 def compact(
     repo: Repo,
     now: datetime,

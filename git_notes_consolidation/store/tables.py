@@ -123,6 +123,7 @@ def _fts_rows(
 # %% ../../nbs/08_store/07_tables.ipynb #e7c1d62b
 _COLUMNS = {"memories": 38, "mem_summaries": 18, "mem_edges": 12, "consolidation_runs": 7, "operations": 13}
 
+
 def _insert(conn: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]],
             how: str = "INSERT") -> None:
     "Rows of all columns."
@@ -132,7 +133,7 @@ def _insert(conn: sqlite3.Connection, table: str, rows: Iterable[Sequence[object
 def _insert_texts(conn: sqlite3.Connection, rows: Iterable[Sequence[object]]) -> None:
     conn.executemany("INSERT INTO memories_fts (rowid, summary, content, names) VALUES (?, ?, ?, ?)", rows)
 
-
+# %% ../../nbs/08_store/07_tables.ipynb #4a8c5d07
 def refresh(
     conn: sqlite3.Connection,
     memories: Sequence[Memory],  # Oldest first: their row numbers are in this order

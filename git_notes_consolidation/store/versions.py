@@ -545,7 +545,7 @@ def _changes(repo: Repo, since: Mapping[str, str], refs: Mapping[str, str]) -> d
         raise _Otherwise("a note is gone, or there twice")
     return {key: ("".join(was), now[0]) for key, (was, now) in both.items() if was != now}
 
-
+# %% ../../nbs/08_store/08_versions.ipynb #8b81ec65
 def additions_since(
     repo: Repo,
     since: Mapping[str, str],  # The tips of refs/notes/mem/* that a scan saw

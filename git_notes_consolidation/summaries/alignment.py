@@ -312,7 +312,7 @@ class Clause(NamedTuple):
     negated: bool  # By "not" and its like
     denies: bool  # By those, or by a word like "off"
 
-
+# %% ../../nbs/11_summaries/01_alignment.ipynb #16321e9a
 @lru_cache(maxsize=2**14)
 def clauses(p: Piece) -> tuple[Clause, ...]:
     "What a sentence says, one after the other."

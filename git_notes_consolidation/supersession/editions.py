@@ -199,7 +199,6 @@ def _is_firm(memory: Memory) -> bool:
     return (len(memory.content) > SHORT_BODY or not undecided(memory)
             and not any(_PERHAPS.search(s.line) for s in own_sentences(memory)[1:2]))
 
-
 _FILE = re.compile(r"(?i)[\w~]\.(?:mdc?|markdown|txt|jsonl|ndjson)$")
 
 
@@ -215,7 +214,7 @@ def _differ_in_places(older: Memory, newer: Memory) -> bool:
     ops = SequenceMatcher(None, one.lower().split(), other.lower().split(), autojunk=False).get_opcodes()
     return sum(op[0] != "equal" for op in ops) > 1
 
-
+# %% ../../nbs/10_supersession/04_editions.ipynb #839ea1e3
 def same_title(
     older: Memory,
     newer: Memory,  # Of the same title

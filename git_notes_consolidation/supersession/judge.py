@@ -73,19 +73,19 @@ def features(
     plain = plain_features(older, newer, behind)
     return (*plain, *read_features(older, newer)) if probability(plain, _BEST) >= least else ()
 
-
+# %% ../../nbs/10_supersession/10_judge.ipynb #8ff64935
 def chance(older: Memory, newer: Memory, behind: float, least: float = 0.0) -> float:
     "How likely the newer memory has taken the older one's place; 0 where it cannot be so likely as that."
     return probability(x) if (x := features(older, newer, behind, least)) else 0.0
 
-
+# %% ../../nbs/10_supersession/10_judge.ipynb #b51f4025
 def behind_others(newer: Memory, olders: Sequence[Memory]) -> list[float]:
     "For each older memory how much nearer the newer one is to another of them."
     near = [tie(m, newer) for m in olders]
     first, second = sorted([*near, 0.0, 0.0], reverse=True)[:2]
     return [max(0.0, (second if x == first else first) - x) for x in near]
 
-
+# %% ../../nbs/10_supersession/10_judge.ipynb #fed7e60f
 def compared_pairs(
     memories: Iterable[Memory],  # In any order
     least: float = 0.0,  # Pairs that cannot come to this probability are left out
@@ -103,7 +103,7 @@ def compared_pairs(
             for w in said: having[w].append(n)
     return out
 
-
+# %% ../../nbs/10_supersession/10_judge.ipynb #e220a69a
 def successors(
     memories: Iterable[Memory],
     # From which probability on the newer one marks the older one
@@ -159,7 +159,7 @@ def _guess(older: Memory, newer: Memory, chance: Callable[[float], float] | None
     if stands_apart(older, newer) or not changes(older, newer): return None
     return later_word(older, newer, round(WORTH_ASKING + 0.01 * p, 3))
 
-
+# %% ../../nbs/10_supersession/10_judge.ipynb #2eb84a5b
 def weigh(
     older: Memory,
     newer: Memory,
@@ -191,7 +191,7 @@ def weigh(
     if found and not leaves_standing(older, newer): return found
     return _guess(older, newer, chance) or abstain(doubt or NO_CLAIM)
 
-
+# %% ../../nbs/10_supersession/10_judge.ipynb #53665b92
 def judge_pair(
     older: Memory,
     newer: Memory,
@@ -204,14 +204,14 @@ def judge_pair(
     j = weigh(as_memory(older), as_memory(newer), similarity=similarity, least=least)  # The plugin's too
     return j if j.relation == "coexist" or j.confidence >= SURE else abstain(f"unsure: {j.reason}")
 
-
+# %% ../../nbs/10_supersession/10_judge.ipynb #9f54813d
 def unsure(
     judgment: Judgment,  # From `weigh`
 ) -> bool:
     "Is it a guess that is worth a person's look?"
     return judgment.relation != "coexist" and WORTH_ASKING <= judgment.confidence < SURE
 
-
+# %% ../../nbs/10_supersession/10_judge.ipynb #48193d9c
 _CONFIRMED_NAMESPACES = frozenset({"decisions", "learnings", "patterns"})
 
 
@@ -223,7 +223,7 @@ def to_confirm(
     return (judgment.relation == "supersede" and judgment.confidence >= SURE and judgment.code in ("T", "V")
             and judgment.kind == "full" and older.namespace in _CONFIRMED_NAMESPACES)
 
-
+# %% ../../nbs/10_supersession/10_judge.ipynb #c80a5fa2
 def denies_replacement(
     said: Judgment,  # A model's
 ) -> bool:

@@ -190,8 +190,6 @@ def _completes(older: Memory, newer: Memory) -> bool:
 # %% ../../nbs/10_supersession/08_questions.ipynb #7f30b5b3
 LIKELY = "S"  # Code of a guess by the subject
 _WORTH_ASKING = 1.35  # Tie from which it is asked; half of what lies between is about something else
-
-
 _POINTS = re.compile(r"(?i)\W*" + any_of(
     "see, cf, compare, refs?, related, extends, implements, follows, siehe, vgl, voir, véase") + r"\b")
 PROPOSED = re.compile(r"(?i)\b(?:proposed|proposal|draft|rejected|declined)\b")
@@ -206,24 +204,24 @@ def _names(older: Memory, newer: Memory) -> bool:
             and not _POINTS.match(s.line) for r in references(s.line, 0)]
     return any(r.name in known for r in (*references(newer.summary, own), *said))
 
-
+# %% ../../nbs/10_supersession/08_questions.ipynb #8dedbeee
 def _points_at(older: Memory, newer: Memory) -> bool:
     "Does it name the older one, or what it left, or another state in the same sentence?"
     return _names(older, newer) or leaves_behind(older, newer) or (
         len(_swapped_words(older, newer)) == 1 and _states(older) != _states(newer))
 
-
+# %% ../../nbs/10_supersession/08_questions.ipynb #3edbf25e
 def another_thing(older: Memory, newer: Memory) -> bool:
     "Do two notes speak of two things, or of two environments?"
     return other_environment(older, newer) or brothers(older, newer) or side_by_side(older, newer)
 
-
+# %% ../../nbs/10_supersession/08_questions.ipynb #3c5cb07d
 def stands_apart(older: Memory, newer: Memory) -> bool:
     "Does the newer note leave the older one standing, carry it out, or speak of another thing?"
     return (bool(leaves_standing(older, newer)) or another_thing(older, newer) or _carries_out(older, newer)
             or not CHANGE.search(newer.summary) and _is_of_another(older, newer))
 
-
+# %% ../../nbs/10_supersession/08_questions.ipynb #6df45130
 def _stands_beside(older: Memory, newer: Memory) -> bool:
     "Is the newer note about something else, or does it state nothing that could take the older one's place?"
     return (not changes(older, newer) or brothers(older, newer) or side_by_side(older, newer)
@@ -231,17 +229,16 @@ def _stands_beside(older: Memory, newer: Memory) -> bool:
             or _follows(older, newer) and not leaves_behind(older, newer)
             or bool(leaves_standing(older, newer)) and stance(newer.summary) not in ("", "removes"))
 
-
 _GUESSED = 0.62  # Least confidence of what a rule asks; what only the fitted guess asks has less
 
-
+# %% ../../nbs/10_supersession/08_questions.ipynb #54767968
 def later_word(older: Memory, newer: Memory, sure: float) -> Judgment:
     "The question whether a newer memory takes the place of an older one, or of a part of it."
     part = in_part(older, newer)
     why = "it changes a part on the same subject" if part else "the later word on the same subject"
     return Judgment("supersede", "partial" if part else "full", sure, LIKELY, why, newer.summary)
 
-
+# %% ../../nbs/10_supersession/08_questions.ipynb #be3f179e
 @lru_cache(maxsize=2**16)
 def likely(
     older: Memory,
@@ -265,7 +262,7 @@ def likely(
             return None
     return later_word(older, newer, sure)
 
-
+# %% ../../nbs/10_supersession/08_questions.ipynb #9ebc0bde
 _FINDS = frozenset({"learnings", "research", "reviews"})
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #c1e26412

@@ -129,7 +129,7 @@ def _value_of(said: str) -> Any:
     name, slash, n = said.partition("/")
     return (name, int(n)) if slash else int(said) if said.lstrip("-").isdigit() else said
 
-
+# %% ../../nbs/05_temporal/04_lexicon.ipynb #08a6f0f4
 _WORDS: dict[str, tuple[str, Any]] = {}
 for _letter, _value, *_names in map(str.split, _TABLE.strip().split("\n")):
     _WORDS |= dict.fromkeys(_names, (_letter, _value_of(_value)))
@@ -311,7 +311,7 @@ class Tokens(NamedTuple):
     spans: list[tuple[int, int]]  # Characters
     text: str
 
-
+# %% ../../nbs/05_temporal/04_lexicon.ipynb #fe22b790
 _ITEM = re.compile(r"[ \t]{0,12}(?:[-*+•–][ \t]|\d{1,3}[.)][ \t]|#)")
 _HANGING = frozenset("""
     , the a an my our your his her its their on in of at by for to from and or with is are was were will until
@@ -327,9 +327,7 @@ def _is_heading(
     short = at <= _SHORT or text.rfind("\n", at - _SHORT - 1, at) >= 0
     return short and not text[at + 1:at + 2].islower()
 
-
 _GOES_ON = frozenset("0123456789abcdefghijklmnopqrstuvwxyz,;")
-
 
 _WEEK = re.compile(r"([kc]?)w(\d\d?)")  # KW14; in W14
 
@@ -347,14 +345,14 @@ def _word(text: str, word: str, a: int, out: list[Token]) -> None:
     goes_on = len(bare) < 2 or letter in "WMUV" and len(bare) < 5 and text[b:b + 2].strip()[:1] in _GOES_ON
     if word[-1] == "." and not goes_on: out.append((".", ".", 0, b - 1, b))
 
-
+# %% ../../nbs/05_temporal/04_lexicon.ipynb #c30dd8c2
 def _breaks(text: str, a: int, b: int, out: list[Token]) -> bool:
     "Does a line end where a sentence does?"
     letter, low, *_ = out[-1] if out else ("", "")
     below = letter == "." and low not in _HANGING and _is_heading(text, a)
     return "\n" in text[a + 1:b] or below or letter != "" and _ITEM.match(text, b) is not None
 
-
+# %% ../../nbs/05_temporal/04_lexicon.ipynb #aa63dfc0
 def tokens(
     text: str,  # Masked
 ) -> Tokens:

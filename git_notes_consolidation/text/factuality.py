@@ -186,7 +186,7 @@ def _limited(older: str, newer: str) -> bool:
     if 2 * said < min(len(x), len(y)) or len(swaps) > 1: return False
     return all(b - a <= 2 and d - c <= 2 for _, a, b, c, d in swaps)
 
-
+# %% ../../nbs/04_text/04_factuality.ipynb #61883b09
 def leaves_standing(
     older: Memory,
     newer: Memory,
@@ -197,7 +197,6 @@ def leaves_standing(
     if mine and before != "asked" and mine != before and not dated: return f"it is {_SAID[mine]}"
     if _CASE.search(newer.summary) and not _CASE.search(older.summary): return "it holds in one case"
     return "it holds in another case" if _limited(older.summary, newer.summary) else ""
-
 
 _SAID = {"asked": "a question", "guessed": "a guess", "proposed": "a proposal", "planned": "a plan",
          "adds": "an addition", "removes": "a removal"}

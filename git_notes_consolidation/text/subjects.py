@@ -63,7 +63,6 @@ def _statements(a: Memory, b: Memory) -> list[list[str]]:
     lines = (s[-1].line if same else s[0].line for s in (own_sentences(m)[:2] for m in (a, b)))
     return [re.findall(r"[\w./-]*\w|%", line[document_head(line)[1]:].lower()) for line in lines]
 
-
 CHANGE = re.compile(r"(?i)\b" + any_of(
     "now, no longer, any ?more, instead, moved?, moves, took over, takes over, postponed, cancell?ed, "
     r"replac\w+, switch\w*, renamed, back, again, turned, raised, lowered, new, from \S+ to") + r"\b")
@@ -83,7 +82,7 @@ def _own_values(a: Memory, b: Memory) -> bool:
     return (len(slots) > 1 and x[slots[-1]] != y[slots[0]]
             and all(_names_one(words, slots[0]) for words in (x, y)))
 
-
+# %% ../../nbs/04_text/05_subjects.ipynb #d1cd5cc3
 def brothers(a: Memory, b: Memory) -> bool:
     "Are they about two things that are told apart by a number, a place, or a word beside their value?"
     if _own_values(a, b) or other_environment(a, b) or narrower(a, b) or narrower(b, a): return True

@@ -321,7 +321,7 @@ def _with_id(m: Memory) -> Memory:
     "Under the digest of its content, as a reader of its note names it."
     return replace(m, id=digest("mem", m.namespace, m.timestamp.isoformat(), m.summary, m.content))
 
-
+# %% ../../nbs/16_writing/01_decide.ipynb #00ad35b2
 def restate(
     new: Memory,
     since: Memory,  # What came in between

@@ -201,7 +201,7 @@ def _cut(text: str, width: int) -> str:
     line = " ".join(text.split())
     return line if len(line) <= width else line[:max(width - 1, 0)] + "…"
 
-
+# %% ../../nbs/16_writing/02_history.ipynb #dd77f3e4
 def draw_chain(
     chain: Chain,
     width: int = 120,  # Characters

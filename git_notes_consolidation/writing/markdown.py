@@ -153,7 +153,6 @@ def _reader() -> Any:
     md.core.ruler.enableOnly(["normalize", "block"])
     return md
 
-
 _QUOTES = re.compile(r"<((?:[\w-]+[-_])?(?:code|snippet|example|sample|output|template|schema)s?"
                      r"(?:[-_][\w-]+)?)(?:\s[^<>]*)?>", re.I)
 
@@ -170,11 +169,11 @@ def _as_fences(text: str) -> str:
             if last > n: lines[n] = lines[last] = "~" * 40; done = last + 1
     return "\n".join(lines)
 
-
 _CODE_FENCE = re.compile(r" {0,3}(```+|~~~+)")
+
 _KINDS = {"heading_open": "heading", "bullet_list_open": "list", "paragraph_open": "paragraph"}
 
-
+# %% ../../nbs/16_writing/05_markdown.ipynb #3c049627
 def blocks_of(
     text: str,
 ) -> tuple[list[Block], dict[str, Any]]:  # And the targets of its links
@@ -354,10 +353,9 @@ def _items(f: _File, body: Sequence[Block], headings: tuple[str, ...]) -> Iterat
         place = f.place(b.start, body[end - 1].end, headings)
         yield Entry(title, text, place, "paragraph", (*headings, above), at, loose=not introduces)
 
-
 DATED = re.compile(r"^(?:[-*][ \t]+)?\**date\**:\**[ \t]*(\d{4}-\d\d-\d\d)", re.I | re.M)
 
-
+# %% ../../nbs/16_writing/05_markdown.ipynb #9eb75796
 def _prose(f: _File, above: Sequence[Block], body: Sequence[Block], headings: tuple[str, ...],
            deeper: bool) -> Iterator[Entry]:
     "A section of prose, or a record."

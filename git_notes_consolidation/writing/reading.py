@@ -133,10 +133,9 @@ def _row_entries(row: Mapping[str, Any], place: FilePlace) -> Iterator[Entry]:
                            loose=True, marks=(("id", str(row["id"])),) if row.get("id") else ()),
                      a_time(str(row.get("at") or "")), at)
 
-
 JSON_LINES = (".jsonl", ".ndjson", ".json")  # How names of such files end
 
-
+# %% ../../nbs/16_writing/06_reading.ipynb #86dd6947
 def json_entries(
     raw: bytes,
     path: str,
@@ -246,7 +245,7 @@ def _set_age(e: Entry, lines: Sequence[datetime | None], modified: datetime) -> 
     at = max(known) if known and len(known) == len(lines[first - 1:last]) else None
     return replace(e, time=min(at, modified) if at else modified, dated="git blame" if at else "the file")
 
-
+# %% ../../nbs/16_writing/06_reading.ipynb #a1e73f1a
 def direction(
     entries: Sequence[Entry],
 ) -> bool | None:
@@ -256,7 +255,7 @@ def direction(
     if all(a <= b for a, b in zip(times, times[1:])): return True
     return False if all(a >= b for a, b in zip(times, times[1:])) else None
 
-
+# %% ../../nbs/16_writing/06_reading.ipynb #a4f21121
 def read_memory_file(
     path: Path | str,
     shown: str | None = None,  # Its name in what is told

@@ -67,7 +67,7 @@ class _Web:
             seen |= found; todo += found
         return seen
 
-
+# %% ../../nbs/16_writing/04_review.ipynb #df8578d7
 def _web(v: View) -> _Web:
     there = {m.id: m for m in v.scan.memories}
     inside = _edges_between(there, v.state.edges.values())
@@ -340,7 +340,7 @@ def _considered(w: _Web, e: MemoryEdge, relation: str) -> Considered:
     j = Judgment(relation, e.kind, e.weight, e.code, e.reason or "", e.span)  # type: ignore[arg-type]
     return Considered(w.there[e.target_id], j, 0.0)
 
-
+# %% ../../nbs/16_writing/04_review.ipynb #bb70e455
 def _draft_edges(w: _Web, p: Proposal, verdict: str) -> Draft:
     "The edges that an answer makes and ends."
     operation, target = _operation(w, p, verdict)
@@ -407,7 +407,7 @@ def _who_decided(v: View, i: str) -> str:
     return (f"{r['verdict']}{by} on {str(r.get('at', ''))[:10]} in {r['run']}{session}"
             f"{f': {why}' if (why := r.get('reason')) else ''}")
 
-
+# %% ../../nbs/16_writing/04_review.ipynb #28f52777
 def open_question(
     v: View,
     name: str,  # Of a question, or the beginning of it
@@ -574,7 +574,7 @@ def _joint_draft(parts: Sequence[Draft]) -> Draft:
     return draft._replace(edges=(*made.values(),), ended=(*ended.values(),), said=said,
                           verdicts=(*verdicts.values(),))
 
-
+# %% ../../nbs/16_writing/04_review.ipynb #85ef9056
 def answer_all(
     service: WritingService,
     answers: Mapping[str, Answer],  # By the question's id

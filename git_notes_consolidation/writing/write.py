@@ -155,7 +155,7 @@ class Change(NamedTuple):
     before: dict[str, Any]  # By memory
     after: dict[str, Any]
 
-
+# %% ../../nbs/16_writing/03_write.ipynb #72eb1bb0
 def change_of(held: _Held, draft: Draft, settings: Settings, author: Author, now: datetime) -> Change:
     "Everything that a draft writes into our own notes."
     sets: dict[str, dict[str, Any]] = {i: {} for i, _, _ in draft.fields}
@@ -347,7 +347,7 @@ def _why_gone(held: _Held, m: Memory) -> str:
     if m.id not in held.view.state.withdrawn: return f"{m.id} is forgotten; gnc restore brings it back"
     return f"the run that wrote {m.id} was taken back; undo that undo: gnc log --runs names it"
 
-
+# %% ../../nbs/16_writing/03_write.ipynb #15a26eda
 def check_named(held: _Held, memories: Sequence[Memory], replaced: bool = True) -> None:
     "Refuse to build on what something else stands for, or, unless that may be, on what was replaced."
     known = _known(held, [m.id for m in memories])
@@ -406,7 +406,7 @@ def _check_given(held: _Held, told: Mapping[str, Sequence[Memory]]) -> None:
     for name in ("supersedes", "amends"): check_named(held, told.get(name, ()))
     for name in ("merges", "duplicate_of"): check_named(held, told.get(name, ()), replaced=False)
 
-
+# %% ../../nbs/16_writing/03_write.ipynb #86b90e39
 def _draft_fact(self: _Writer, held: _Held, new: Memory, told: Mapping[str, Sequence[Memory]], judge: bool,
                 client: Client | None, now: datetime) -> Draft:
     there = held.memories.get(new.id) if new.id not in self._tried else None  # Said at the same instant

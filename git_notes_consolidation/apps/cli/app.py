@@ -350,14 +350,13 @@ app = typer.Typer(
     "Nothing is ever lost: every run is a record, and `gnc undo` reverts it.",
     epilog="`gnc help --all` lists every command. Global options may stand before or after the command.  \n"
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a guard, 4 another run is at work.")
-
 _TABLES = ("config", "consolidate", "doctor", "explain", "log", "recall", "review", "status")
 
 
 def _print_version(asked: bool) -> None:
     if asked: typer.echo(f"gnc {__version__}"); raise typer.Exit()
 
-
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #29653a82
 @app.callback()
 def _globals(
     ctx: typer.Context,
@@ -488,7 +487,7 @@ def main(argv: Sequence[str] | None = None) -> int:
         path = getattr(getattr(e, "ctx", None), "command_path", "gnc")
         return _refuse(f"{told} ({path} --help)", 2, "--json" in args)  # typer's own usage errors
 
-
+# %% ../../../nbs/19_apps/03_cli/01_app.ipynb #1f8a1da1
 def _environment_error(e: Exception) -> str:
     "What a disk, a permission or the cache is to blame for."
     if type(e).__name__ == "OperationalError":

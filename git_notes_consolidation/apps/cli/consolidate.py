@@ -190,7 +190,7 @@ def consolidate(
     else: call.show(result.to_dict() | {"seconds": seconds}, *told, *written, rows=[result.to_dict()])
     if result.errors: raise typer.Exit(1)
 
-
+# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #c685d3cc
 def _read(path: Path) -> str:
     try: return path.read_text(encoding="utf-8")
     except (OSError, UnicodeDecodeError) as e: raise Usage(f"{path} cannot be read: {e}") from None
@@ -208,7 +208,7 @@ def _latest(v: View) -> str:
     if not standing: raise Usage("undo last: there is no run to undo; gnc log --runs lists them")
     return str(max(standing, key=lambda r: (r["seq"], r["id"]))["id"])
 
-
+# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #845ce6df
 @app.command(epilog=examples("undo last", "undo run_4f2a", "undo last --keep-facts",
                              "undo undo_9c1e: undo the undo"))
 def undo(
@@ -263,7 +263,7 @@ def _begin(file: Path, resume: bool) -> None:
         with open(file, "a" if resume else "w", encoding="utf-8"): pass
     except OSError as e: raise Usage(f"--state {file} cannot be written: {e.strerror}") from None
 
-
+# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #fd70af2c
 @consolidate_app.command(epilog=examples(
     "consolidate fleet --under ~/work --dry-run: look first", "consolidate fleet --under ~/work",
     "consolidate fleet --under ~/work --resume: go on after a stop"))

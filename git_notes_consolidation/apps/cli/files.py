@@ -63,7 +63,7 @@ def _settings(call: Call) -> Settings:
     with suppress(RepoError): return call.settings()
     return load_settings({}, file=call.config or project_file(Path(call.repo)))
 
-
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #1ccd38d1
 def _amount(text: str | None, option: str) -> int | None:
     "A number, optionally in thousands."
     if text is None: return None
@@ -76,11 +76,14 @@ def _budget(lines: str | None, bytes_: str | None, tokens: str | None) -> files_
     return files_tidy.Budget(_amount(lines, "--lines"), _amount(bytes_, "--bytes"),
                              _amount(tokens, "--tokens"))
 
-
 _PATHS = argument("Files or folders.", metavar="PATH")
+
 _CLAUDE = flag("--claude", "Use Claude Code's memory folder of this project.")
+
 _LINES = option("At most N lines.", metavar="N")
+
 _BYTES = option("At most N bytes, such as 25k.", "--bytes", metavar="N")
+
 _TOKENS = option("At most N tokens.", metavar="N")
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #09bd6e28
@@ -120,7 +123,7 @@ def _find_dead(
         found = file_check.dead_names(repo, texts, tree)
     return dict(sorted(found.items(), key=lambda x: (-len(x[1]), x[0]))), texts
 
-
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #d568cbe2
 def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
     "Show what is not there; with --check, end with 1 if anything is not."
     found, texts = _find_dead(call, files)
@@ -184,7 +187,7 @@ def _entry_row(e: Entry) -> dict[str, Any]:
     return {"path": e.place.path, "lines": [*e.place.lines], "headings": [*e.place.headings], "text": e.text,
             "time": e.time and e.time.isoformat(), "dated": e.dated, "kind": e.kind}
 
-
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #0b0434e7
 def _plan_row(p: files_tidy.FilePlan, run: str = "") -> dict[str, Any]:
     "A plan for JSON."
     taken = [_entry_row(t.entry) | {"why": t.why, "reason": t.reason, "words": t.words,
@@ -214,7 +217,7 @@ def _needed_share(plans: Sequence[files_tidy.FilePlan], most: float | None) -> f
     share = max((p.share for p in plans), default=0.0)
     return math.ceil(share * 100) / 100 if share > (MOST if most is None else most) else 0.0
 
-
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #739294b6
 def _plan_lines(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -> Iterator[Any]:
     "A plan for people."
     was, now = (f"{x['lines']:,} lines, {x['bytes'] / 1000:,.1f} kB"
@@ -239,7 +242,7 @@ def _plan_lines(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -
                    "entries would not be enough. The rest is headings, code and steps.", style="yellow")
     yield Text("")
 
-
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #aef147e8
 def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
            most: float | None) -> tuple[dict[str, str], list[str]]:
     "The runs by path, and what was refused."
@@ -270,14 +273,14 @@ def _undo(call: Call, found: Sequence[Path], folders: bool) -> None:
               *(plain(f"{r['path']}: {r['entries']} entries are back; {ends[r['edited']]}") for r in rows))
     _end(call, (), [*map(str, refused)])
 
-
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #21489f52
 def _end(call: Call, skipped: Sequence[str], refused: Sequence[str]) -> None:
     "Say what was not done."
     if not call.as_json:
         for x in (*skipped, *refused): call.warn(x, "yellow")
     if refused: raise typer.Exit(3)
 
-
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #90878cdb
 @app.command(epilog=examples(
     "tidy: what CLAUDE.md, AGENTS.md and others name that is not there", "tidy --check: for CI",
     "tidy MEMORY.md: show what would be removed", "tidy MEMORY.md --apply: remove it",
@@ -353,7 +356,7 @@ def _import_lines(r: Any, files: int, dry_run: bool, all_: bool) -> Iterator[Tex
         yield Text("Next: gnc consolidate --dry-run shows duplicates and replacements.\n"
                    f"Undo: gnc undo {short(r.run_id)}")
 
-
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #16ee07ac
 @app.command("import", epilog=examples("import MEMORY.md", "import docs/adr", "import --claude --dry-run",
                                        "undo last: undo an import"))
 def import_(
@@ -384,7 +387,7 @@ def _csv(held: Sequence[files_notes.Held]) -> str:
     write_csv(files_notes.rows_of_held(held), out)
     return out.getvalue()
 
-
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #b7f84379
 @app.command(epilog=examples("export > MEMORY.md", "export --lines 200 --bytes 25k", "export --format jsonl",
                              "export --namespace decisions"))
 def export(

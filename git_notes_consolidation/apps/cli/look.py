@@ -82,7 +82,7 @@ def _facts(st: Row) -> list[tuple[str, object]]:
             ("background hook",
              f"not active: {'; '.join(lack)}" if lack else "ready, when an agent's host calls it")]
 
-
+# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #1746d735
 @app.command(epilog=examples("status", "status -v", "status --show archived --limit 50", "status --stale"))
 def status(
     ctx: typer.Context,
@@ -271,7 +271,7 @@ def _nothing_found(query: str, now: datetime, mode: str | None, deeper: int) -> 
             else ". Try other words; gnc status --show hot lists what is there")
     return f"{f'Nothing in mode {mode}' if mode else 'Nothing found'}{more}."
 
-
+# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #3db8057d
 @app.command(epilog=examples(
     "recall \"why did we leave Redis\"", "recall \"retry policy\" --as-of 2026-03-01",
     "recall \"when did we leave Redis\"", "recall backups --mode deep --sources",
@@ -356,7 +356,7 @@ def _relations(edges: Sequence[Row], i: str, titles: Mapping[str, str]) -> Lines
                  evidence(e["span"], titles.get(other, ""), titles.get(i, ""), why=e["reason"])))
     return [x for name, items in groups.items() for x in listed(name, items, all_=True)]
 
-
+# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #faa2790a
 def _explain_memory(call: Call, v: View, i: str, titles: Mapping[str, str]) -> None:
     x = consolidation_status.explain(call.place(), i)
     score = ", ".join(f"{k} {n:.2f}" for k, n in x["score"].items() if n is not None and k != "overall")
@@ -414,7 +414,7 @@ def _show_history(call: Call, v: View, i: str, as_of: str | None, known_by: str 
     call.show(c.to_dict() | {"true_then": true} | asked, Text(picture, overflow="ignore"), "",
               plain("; ".join(said)) + ".", rows=c.to_dict()["versions"])
 
-
+# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #e86955a0
 @app.command(epilog=examples(
     "explain mem_x7k2", "explain decisions:1a2b3c4:0", "explain sum_b3d1: a summary and its sources",
     "explain mem_x7k2 --edges", "explain mem_x7k2 --history --as-of 2026-03-01"))
@@ -487,7 +487,7 @@ def _group(r: Row) -> str:
     part = " in part" if r.get("edge_kind") == "partial" else ""
     return _EDGES[of][0] + part if of in _EDGES else of.replace("_", " ").capitalize()
 
-
+# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #a3e1cb69
 def _line(r: Row, titles: Mapping[str, str]) -> Item:
     "The memory that something happens to, beneath it the other one, and the words that say so."
     kind, of, live = r["kind"], str(r.get("type") or ""), r.get("live", True)
@@ -504,11 +504,10 @@ def _line(r: Row, titles: Mapping[str, str]) -> Item:
     told = () if of == "duplicate_of" and live else evidence(text(r.get("span")), title(i), title(j), why=why)
     return Item(i, title(i), (*more, *(told if kind in ("edge", "op") else ())))
 
-
 _ORDER = ("Replaced", "Duplicates", "Merged", "Expired", "Questions", "Answered", "Added", "Changed",
           "Forgotten", "Restored", "No longer", "Summaries")  # Then other relations, and moves
 
-
+# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #57ef953d
 def changes(
     records: Sequence[Row],
     titles: Mapping[str, str],  # Of memories
@@ -552,14 +551,13 @@ def _by_run(
         groups[head].append(Item(first, title(first), tuple(beneath)))
     return [*groups.items()]
 
-
 _KINDS = {kind.lower(): kind for kind in OPERATIONS} | {"repeat": "NOOP", "duplicate": "NOOP"}
 
 
 def _operations(v: View) -> list[Operation]:
     return operations_of(v.events, v.state, {m.id: m.event_time for m in v.scan.memories})
 
-
+# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #2c2a1541
 def _show_log(call: Call, v: View, about: str | None, operation: str | None, since: str | None, all_: bool,
               limit: int) -> None:
     "Show operations; without a name or a date those of the last `log_retention_days`."
@@ -616,7 +614,7 @@ def _show_runs(call: Call, v: View) -> None:
     call.show(rows, *([table("Runs", ("run", "at", "state", "what"), lines), "Details: gnc log RUN"] if rows
                       else [none]))
 
-
+# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #645a62ed
 def _show_run(call: Call, v: View, run: str) -> None:
     "What a run changed."
     done = consolidation_status.run_changes(v, run)

@@ -60,7 +60,7 @@ def _grid(title: str, named: Mapping[str, Row], all_: bool) -> Lines:
     right = [c.replace("_", " ") for c in columns] + (["n"] if shares else [])
     return cut(title, ("", *right), rows, all_, most=60)
 
-
+# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #07ad7bde
 def _row_table(rows: Sequence[Row], most: int,
                title: str = "Mistakes, none of the locked half") -> Lines:
     "The first rows of a report's mistakes."
@@ -86,7 +86,7 @@ def _counting(call: Call) -> Iterator[Callable[[str, int], Callable[..., None]]]
             return lambda *_: bar.advance(task)
         yield begin
 
-
+# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #243d28d0
 def _supersession(call: Call, data: Path | None, failures: int, chains: Path | None, four_way: bool
                   ) -> tuple[str, dict[str, Any]]:
     "How often a memory that is called outdated is: the judge, the candidates, the chains."
@@ -120,7 +120,7 @@ def _temporal(call: Call, data: Path | None, failures: int) -> tuple[str, dict[s
     with _counting(call) as begin: r = answers.evaluate_dates(rows, step=begin("texts", len(rows)))
     return f"Time expressions in {len(rows)} texts", r.to_dict(failures)
 
-
+# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #74846601
 def _stories(call: Call, data: Path | None, failures: int) -> tuple[str, dict[str, Any]]:
     "Whether a run leaves the memory of a whole project truer."
     from git_notes_consolidation.evaluation import scoring, stories
@@ -143,11 +143,10 @@ def _retention(call: Call, data: Path | None, failures: int) -> tuple[str, dict[
           else "one repository, with nothing fitted to it")
     return f"{r['rows']:,} forecasts, {r['needed']:,} needed, of {of}", r
 
-
 _SCORES: dict[str, Callable[..., tuple[str, dict[str, Any]]]] = {
     "supersession": _supersession, "temporal": _temporal, "stories": _stories, "retention": _retention}
 
-
+# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #a3bab380
 @research.command(epilog=examples(
     "research evaluate supersession --failures 20", "research evaluate temporal --data rows.jsonl",
     "research evaluate stories", "research evaluate retention --data events.csv",
@@ -236,7 +235,7 @@ def _prompts(path: Path | None) -> Lines:
     return [JUDGE, replace(mine, name=f"{mine.name}, {path}") if mine.name in (JUDGE.name, "offline")
             else mine]
 
-
+# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #faf0e3ae
 def _show_price(call: Call, pairs: int, who: Any, asked: Mapping[str, Sequence[Any]]) -> None:
     "What it would cost, before anybody is asked."
     from git_notes_consolidation.evaluation.prompts import estimate
@@ -248,7 +247,7 @@ def _show_price(call: Call, pairs: int, who: Any, asked: Mapping[str, Sequence[A
                     ("prompt", "calls", "tokens in", "tokens out", "USD"),
                     [[_figure(x) or "–" for x in r.values()] for r in data]), "Nobody was asked.")
 
-
+# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #34b07230
 def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, limit: int | None, rank: bool,
                  dry_run: bool, failures: int) -> None:
     "Compare a model's judgments with those by rule."
@@ -280,7 +279,7 @@ def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, l
                "rankings": [r.to_dict() for r in ranked], "differing": others[:failures]},
               *trial_lines(trials, ranked, others, who, failures))
 
-
+# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #1e447db8
 def trial_lines(trials: Sequence[Any], ranked: Sequence[Any], others: Sequence[Row], who: str,
                 most: int) -> Lines:
     "The comparison, and the pairs that are judged differently."
@@ -360,7 +359,7 @@ def _cached(repo: Repo) -> tuple[dict[str, Any], Any, int]:
         return (last if isinstance(last, dict) else {}, store_cache.recalled(conn, "last_seconds"),
                 sum(map(len, waiting_accesses(repo, conn, read_events(repo)).values())))
 
-
+# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #cd19fda7
 @research.command(epilog=examples(
     "research metrics", "research metrics -o /var/lib/node_exporter/gnc-api.prom: from a timer",
     also="Set `MEMORY_PLUGIN_METRICS_ENABLED=true` where `gnc` works to count what its processes do."))

@@ -39,7 +39,7 @@ def _print_bytes(text: str) -> None:
     if raw is None: sys.stdout.write(text)
     else: raw.write(text.encode("utf-8", "surrogateescape")); raw.flush()
 
-
+# %% ../../../nbs/19_apps/03_cli/06_session.ipynb #c4e1cfc2
 def _markdown(call: Call, settings: Any, known: SessionContext, existing: str | None, budget: int | None
               ) -> None:
     "The block of the SessionStart hook."
@@ -57,7 +57,7 @@ def _markdown(call: Call, settings: Any, known: SessionContext, existing: str | 
         "Nothing to tell: there is no current memory, or --budget is too small for one.")
     if call.verbose or not r.summary_block: call.warn(told)
 
-
+# %% ../../../nbs/19_apps/03_cli/06_session.ipynb #3c388575
 @app.command(epilog=examples(
     "context", "context --budget 2000 --min-tier hot", "context --format markdown: what the hook gives",
     "context --format markdown --existing CONTEXT.md: replace the older block in it",

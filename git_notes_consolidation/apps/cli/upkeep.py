@@ -35,8 +35,8 @@ def _overturned(v: Any) -> Text:
     chain = history.chain_of(first, m, [*v.state.edges.values()])
     return Text(plain(history.draw_chain(chain, 150)), overflow="ignore")
 
-
 _QUESTION = "Which framework serves the API?"
+
 _DATED = "When did brackwater paste a token into a public build log?"
 
 
@@ -55,7 +55,7 @@ def _answers(s: Any) -> Lines:
               for x in found[:2 if sure else 1]), "",
             f"Asked: {_DATED}", Text.assemble("  ", dated), ""]
 
-
+# %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #4d96e427
 def _block_table(s: Any, v: Any) -> Table:
     "What the next session is told, and what it would have to read otherwise."
     from git_notes_consolidation.consolidation.stores import SummaryStore
@@ -71,7 +71,7 @@ def _block_table(s: Any, v: Any) -> Table:
     return table(f"What a new session reads, in tokens ({r.counter})", ("", "pieces", "tokens"), rows,
                  right=("pieces", "tokens"))
 
-
+# %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #fe819bfd
 def _story(s: Any, r: Any, before: Row, after: Row, home: Path,
            seconds: float) -> Lines:
     "What happened in the demo."
@@ -93,7 +93,7 @@ def _story(s: Any, r: Any, before: Row, after: Row, home: Path,
             "The plugin's notes are unchanged. Go on from here:", f"  cd {home}",
             *(f"  {gnc} {what}" for what in next_)]
 
-
+# %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #62f47484
 @app.command(epilog=examples("demo", "demo tidewater"))
 def demo(
     ctx: typer.Context,
@@ -184,7 +184,7 @@ def doctor(
     else: call.show(health_doctor.document(h), *_finding_lines(h, call.verbose), rows=map(asdict, h.findings))
     raise typer.Exit(health_doctor.exit_code(h.status, nagios))
 
-
+# %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #8b71bcfc
 def _finding_lines(h: Any, verbose: bool) -> Lines:
     "Each finding with its remedy, the worst first."
     from git_notes_consolidation.health import doctor as health_doctor
@@ -232,7 +232,7 @@ def _histories(repo: Repo, kept: Mapping[str, Mapping[str, str]]) -> list[dict[s
     return [{"name": name, "commits": int(git(repo.path, "rev-list", "--count", *tips.values())),
              "stores": [s for s in REFS if s in tips]} for name, tips in sorted(kept.items())]
 
-
+# %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #989f9c95
 @doctor_app.command("compact", epilog=examples(
     "doctor compact --dry-run", "doctor compact --push origin", "doctor compact --list",
     "doctor compact --restore 2026-11-01",

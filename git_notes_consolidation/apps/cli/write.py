@@ -151,7 +151,7 @@ def forget(
     s = ctx.obj.writing()
     show_written(ctx.obj, s, s.forget(id, reason))
 
-
+# %% ../../../nbs/19_apps/03_cli/03_write.ipynb #cc2f5244
 def _restore_lost(call: Call, dry_run: bool) -> None:
     repo = open_repo(call.repo)
     found = store_loss.losses(repo)
@@ -172,7 +172,7 @@ def _restore_lost(call: Call, dry_run: bool) -> None:
               f"{nothing}.", *(f"  {m.namespace}, {m.timestamp[:10]}  {plain(m.summary, 60)}: {m.command}"
                                for x in by_hand for m in x.memories()))
 
-
+# %% ../../../nbs/19_apps/03_cli/03_write.ipynb #b1ede69c
 @app.command(epilog=examples("restore mem_x7k2", "restore --lost --dry-run", "restore --lost"))
 def restore(
     ctx: typer.Context,
@@ -249,11 +249,11 @@ def _list_answered(call: Call, v: View, by: str) -> None:
     who = "an agent" if by == "agent" else "a person"
     call.show(rows, *listed(f"Answered by {who}", items, call.verbose), *hint, rows=rows)
 
-
 _KEYS = {"y": "yes", "p": "part", "s": "same", "n": "neither", "r": "replaces"}
+
 _PROMPT = "y yes  p in part  s says the same  r replaces  n neither  Enter later  q quit: "
 
-
+# %% ../../../nbs/19_apps/03_cli/03_write.ipynb #f2875a4d
 def _ask_each(call: Call, found: Sequence[Proposal], there: Mapping[str, Memory]) -> None:
     "Ask one question after the other; each answer is a key."
     s = call.writing()
@@ -277,7 +277,7 @@ def _ask_or_list(ctx: typer.Context) -> None:
     if not found: call.show([], "Nothing waits for you.")
     _ask_each(call, found if call.verbose else found[:_AT_ONCE], {m.id: m for m in v.scan.memories})
 
-
+# %% ../../../nbs/19_apps/03_cli/03_write.ipynb #950cbd4b
 @review.command("list", epilog=examples("review list", "review list mem_x7k2", "review list 1 -v",
                                         "review list --by agent"))
 def review_list(
@@ -308,7 +308,7 @@ def review_list(
     call.show(data, *lines, *([] if id else _waiting(v, len(found), len(some))),
               *(hint if found else ["Nothing waits for you."]))
 
-
+# %% ../../../nbs/19_apps/03_cli/03_write.ipynb #069e4734
 def _waiting(v: View, found: int, some: int) -> list[str]:
     "How many questions are not shown, and why."
     theirs = sum(r.get("by") == "agent" and bool(r.get("verdict")) for r in v.state.answers.values())
@@ -332,8 +332,8 @@ def _chosen(s: WritingService, verb: str, ids: Sequence[str], all_: bool, yes: b
                                 "--dry-run, confirm with --yes")
     return [str(p.question["id"]) for p in found]
 
-
 _ASKED_AGAIN = "is not asked again"
+
 _MEANS = {"part": "the newer replaces a part of the older; both stay", "linked": "linked; both stay",
           "same": "the newer is hidden, and the older stands for both",
           "replaces": "the older is archived, and the newer replaces it",
@@ -352,7 +352,7 @@ def _outcome(r: WriteResult, there: Mapping[str, Memory], words: str, by: str) -
             *(f"  ! {plain(w)}" for w in r.warnings),
             *([f"  Undo: gnc undo {short(r.run_id)}"] if r.run_id else [])]
 
-
+# %% ../../../nbs/19_apps/03_cli/03_write.ipynb #f0c77bce
 def _decide(call: Call, s: WritingService, verb: str, names: Sequence[str],
             do: Callable[[str], WriteResult], dry_run: bool) -> None:
     "Answer each question; one that cannot be answered does not stop the others."
@@ -376,12 +376,13 @@ def _decide(call: Call, s: WritingService, verb: str, names: Sequence[str],
     call.show(data, *(told or ["Nothing waits for you."]))
     if failed: raise typer.Exit(1)
 
-
 _IDS = argument("Questions, by their numbers in the last list or by name.", metavar="[ID]...")
+
 _ALL = flag("--all", "Answer all open questions.")
+
 _YES = flag("--yes -y", "With --all: do not ask for confirmation.")
 
-
+# %% ../../../nbs/19_apps/03_cli/03_write.ipynb #3315f54e
 @review.command("accept", epilog=examples(
     "review accept 1", "review accept 2 --as part", "review accept edge_4f2a --reason \"it moved in May\"",
     "review accept --all --dry-run"))

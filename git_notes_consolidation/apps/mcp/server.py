@@ -203,7 +203,7 @@ def serve(workspace: Workspace, log_level: Literal["DEBUG", "INFO", "WARNING", "
     try: anyio.run(_serve, new_server(workspace))
     except* ConnectionError: pass  # The client has gone
 
-
+# %% ../../../nbs/19_apps/02_mcp/03_server.ipynb #4f4d03b0
 async def _serve(server: mcp_lowlevel.Server[Any]) -> None:
     waiting = set[int | str]()  # Ids of requests that want an answer
     heard, to_server = reversed(anyio.create_memory_object_stream[Any]())
@@ -236,7 +236,7 @@ async def _answer(answers: Any, sink: Any, waiting: set[int | str]) -> None:
             await sink.send(said)
             waiting.discard(getattr(said.message, "id", ""))
 
-
+# %% ../../../nbs/19_apps/02_mcp/03_server.ipynb #d9de68b3
 def _reread(refused: ValidationError) -> Any:
     "The message of a line that pydantic refuses, or the answer that it is none; None if it is blank."
     found = refused.errors(include_url=False)

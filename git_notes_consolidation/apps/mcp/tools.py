@@ -528,7 +528,7 @@ class Questions:
     pairs: list[Pair]
     after: str | None = None  # Where to go on
 
-
+# %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #05232b2e
 def memory_questions(
     workspace: Workspace,
     limit: Annotated[int, Field(ge=1, le=20)] = 10,
@@ -614,6 +614,7 @@ def memory_verdicts(
 MemoryId = Annotated[
     str, Field(description="A memory's id, or the beginning of it.", min_length=4, max_length=200)]
 
+
 def memory_store(
     workspace: Workspace,
     text: Annotated[str, Field(description="One fact, decision or lesson, with the why.",
@@ -644,7 +645,7 @@ def memory_store(
                                                 valid_from=since, session=session_id, supersedes=supersedes,
                                                 amends=amends, duplicate_of=duplicate_of))
 
-
+# %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #63ccd302
 def _since(text: str) -> datetime:
     try: return as_utc(text)
     except (ValueError, OverflowError): raise RepoError(
