@@ -179,9 +179,9 @@ def in_folders(notes: Notes) -> dict[str, int]:
 def reader_findings(notes: Notes, read: Sequence[PluginReading]) -> Iterator[Finding]:
     "What the plugin does not see of the notes, and this package does."
     for ref, n in in_folders(notes).items():
-        yield Finding("plugin", "warn", f"{n} of {counted_noun(len(notes.of(ref)), 'note')} of this ref in "
-                      "folders, where plugin 0.12 finds none.", "No /memory:sync full: it would drop them "
-                      "from the plugin's index. gnc recall reads them.", ref)
+        yield Finding("plugin", "warn", f"{n} of {counted_noun(len(notes.of(ref)), 'note')} of this ref lie "
+                      "in folders, where plugin 0.12 does not look.", "Do not run /memory:sync full: it would "
+                      "drop them from the plugin's index. gnc recall reads them.", ref)
     hurt, total = [r for r in read if r.lost or r.cut], sum(r.records for r in read)
     lost, cut = sum(r.lost for r in hurt), sum(r.cut for r in hurt)
     if not hurt: yield Finding("plugin", "ok", "The plugin's own reader finds every record."); return

@@ -49,7 +49,7 @@ def missing(settings: Settings) -> tuple[str, ...]:
                     "'git-notes-consolidation[llm]'")
     if not (has_sdk() or _is_installed("git_notes_memory", "observability")):
         said.append(
-            "there is no observability module; run: pip install 'git-notes-consolidation[otel]', or "
+            "OpenTelemetry is not installed; run: pip install 'git-notes-consolidation[otel]', or "
             "git-notes-memory")
     return tuple(said)
 

@@ -346,7 +346,7 @@ app = typer.Typer(
     context_settings={"help_option_names": ["-h", "--help"]},
     help="Keep the memories in a repository's git notes small, current and trusted.  \n"
     "Run `gnc demo` to try it on sample data. In your own repository: `gnc status`, then "
-    "`gnc consolidate --dry-run`. With a MEMORY.md and no git notes: `gnc tidy MEMORY.md`.  \n"
+    "`gnc consolidate --dry-run`. With a CLAUDE.md or MEMORY.md and no git notes: `gnc tidy`.  \n"
     "Nothing is ever lost: every run is a record, and `gnc undo` reverts it.",
     epilog="`gnc help --all` lists every command. Global options may stand before or after the command.  \n"
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a guard, 4 another run is at work.")

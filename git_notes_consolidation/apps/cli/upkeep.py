@@ -219,8 +219,8 @@ def _audit(call: Call) -> None:
 def _compacted_lines(c: Any, dry_run: bool) -> list[str]:
     "What compacting did, or would do."
     if not c.commits: return ["Nothing to do: each ref has one commit."]
-    out = [f"{c.commits} commits {'would go' if dry_run else 'are gone'}, and one per ref stays. Every "
-           "record stays: gnc log and gnc undo work as before."]
+    out = [f"{'Would remove' if dry_run else 'Removed'}: {counted_noun(c.commits, 'commit')}; one per ref "
+           "stays. Every record stays: gnc log and gnc undo work as before."]
     if c.published: out.append(f"{plain(c.published, 60)} has it too; other clones get it with gnc sync.")
     return out + ([f"The former commits are kept as refs/gnc/history/{c.name}/. To free the space, delete "
                    "those refs and run git gc.",
