@@ -5,16 +5,17 @@
 # %% ../../nbs/12_staleness/06_file_check.ipynb #4f7ad3f2
 from __future__ import annotations
 import json, posixpath, re
+from bisect import bisect_right
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from functools import cache, lru_cache
 from typing import Any, Literal, NamedTuple
 from urllib.parse import unquote
-from ..text.words import split_sentences
+from ..text.words import split_sentences, words_of
 from collections import defaultdict
 from dataclasses import dataclass
 from datetime import datetime, timezone
 from pathlib import Path
-from .history import LOG, paths_of, tip_of
+from .history import is_shallow, LOG, tip_of
 from .mentions import reports
 from ..store.git import Repo, RepoError, git
 
@@ -33,12 +34,12 @@ class FileName(NamedTuple):
     line: int  # From 1
     form: Form
     around: str  # The sentence or the line that it stands in
-    folder: bool = False  # It is written with a slash at its end
+    under: str = ""  # The heading above it
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #c3a9b675
 _ELSEWHERE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|/|~|\\|#|@[\w-]+/)", re.I)
 _PLACEHOLDER = re.compile(
-    r"[<>{}#$|\"'`;()=,%\[\]\s…]|\.\.\.|^-|(?-i:\bX\.|[a-z]Here\b)|YYYY|"
+    r"[<>{}#$|\"'`;()=,%\[\]\s…]|\.\.\.|^-|(?-i:\bX\.|[a-z]Here\b|\bN{3,})|YYYY|"
     r"\b(?:path/to|your|my|foo|bar|baz|example|xxx+|placeholder)\b", re.I)
 _POSITION = re.compile(r"(?:::[\w.\[\]-]+)+$|:\d[\d:,-]*$|#L?[\w-]+$")  # A test's name, a line
 
@@ -76,7 +77,8 @@ _AT_START = r"(?:^|&&|\|\||;|\$ )\s*"
 _FLAGS = r"(?:\s+(?:-w|-F|--workspace|--filter|--prefix)[= ]\S+|\s+-\S+)*"
 _NO_MORE = r"(?![\w./=:*<{\[$%-])"  # Not the beginning of a name with a placeholder
 _RUNNERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    ("script", re.compile(rf"\b(?:npm|pnpm|yarn|bun){_FLAGS}\s+run{_FLAGS}\s+"
+    # With yarn and bun a dependency's program is run in the same way
+    ("script", re.compile(rf"\b(?:npm|pnpm){_FLAGS}\s+run{_FLAGS}\s+"
                           r"([a-z][\w:-]*\w)(?![\w./:*<{\[$-])")),
     ("target", re.compile(rf"{_AT_START}make\s+(?:-C\s+\S+\s+|-\w+\s+)*([a-zA-Z](?:[\w-]*\w)?){_NO_MORE}")),
     ("recipe", re.compile(rf"{_AT_START}just\s+([a-zA-Z](?:[\w-]*\w)?){_NO_MORE}")))
@@ -116,7 +118,7 @@ def _drawn(lines: Sequence[str], first: int) -> Iterator[FileName]:
         above.append((depth, name.rstrip("/") if good else ""))
         names = [x for d, x in above if d >= 0]
         if depth >= 0 and all(names):
-            yield FileName("path", "/".join(names), first + n, "tree", " ".join(remark), name.endswith("/"))
+            yield FileName("path", "/".join(names), first + n, "tree", " ".join(remark))
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #2968e819
 _IMPORT = re.compile(r"(?<!\S)@((?:\.{0,2}/)?[\w./-]+\.\w{1,9})(?=[\s,.;:)]|$)")
@@ -138,7 +140,7 @@ def _in_ticks(text: str, line: int, around: str) -> Iterator[FileName]:
         glob = text.removeprefix("./")
         if "/" in glob and path_of(glob.replace("*", "")): yield FileName("glob", glob, line, "code", around)
     elif (p := path_of(text)) and ("/" in text or has_ending(p)):
-        yield FileName("path", p, line, "code", around, text.endswith("/"))
+        yield FileName("path", p, line, "code", around)
 
 
 def _in_text(text: str, line: int, around: str) -> Iterator[FileName]:
@@ -152,10 +154,12 @@ def _in_line(token: Any) -> Iterator[FileName]:
     "What a paragraph, an item or a cell names."
     text, line, linked, at = token.content, token.map[0] + 1, 0, 0
     sentences = split_sentences(text)
+    starts = [s.start for s in sentences]
     for c in token.children or ():
         said = str(c.attrs.get("href") or c.attrs.get("src") or c.content)
         at = max(at, text.find(said, at))
-        around = next((text[s.start:s.end] for s in sentences if s.start <= at < s.end), text)
+        s = sentences[bisect_right(starts, at) - 1] if starts else None
+        around = text[s.start:s.end] if s and s.start <= at < s.end else text
         linked += c.nesting if c.type.startswith("link_") else 0
         if c.type in ("link_open", "image"):
             if p := link_target(said): yield FileName("path", p, line, "link", around)
@@ -174,15 +178,21 @@ def _in_block(token: Any) -> Iterator[FileName]:
             yield from _commands(x, first + n, "shell", x)
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #23caad67
+@lru_cache(maxsize=256)
 def file_names(
     text: str,  # Markdown
-) -> list[FileName]:  # In the order of its lines
+) -> tuple[FileName, ...]:  # In the order of its lines
     "What a file names."
     blank = _FRONT.sub(lambda m: "\n" * m[0].count("\n"), text.replace("\r\n", "\n"))
-    found = [n for t in _parser().parse(blank) if t.map
-             for n in (_in_line(t) if t.type == "inline" else
-                       _in_block(t) if t.type in ("fence", "code_block") else ())]
-    return sorted(found, key=lambda n: n.line)
+    lines, found, under, before = blank.split("\n"), list[FileName](), "", ""
+    for t in _parser().parse(blank):
+        if t.type == "inline" and t.map:
+            if before == "heading_open": under = t.content
+            row = lines[t.map[0]] if before in ("td_open", "th_open") else ""
+            found += [n._replace(around=row or n.around, under=under) for n in _in_line(t)]
+        elif t.type in ("fence", "code_block"): found += [n._replace(under=under) for n in _in_block(t)]
+        before = t.type
+    return tuple(sorted(found, key=lambda n: n.line))
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #a7c5de47
 class Tree:
@@ -219,7 +229,8 @@ def _end(name: str) -> str:
 # %% ../../nbs/12_staleness/06_file_check.ipynb #85d23c79
 def read_tree(repo: Repo) -> Tree:
     "What lies in the working tree, also what is not committed; what git ignores is not in it."
-    if (top := repo.worktree) is None: return Tree(paths_of(repo, tip_of(repo)))
+    if (top := repo.worktree) is None:
+        raise RepoError("a bare repository has no files to check; run this in a clone with a worktree")
     def listed(*flags: str) -> set[str]:
         return {*git(top, "ls-files", "-z", *flags).decode("utf-8", "replace").split("\0")} - {""}
     def read(path: str) -> str:
@@ -295,10 +306,11 @@ _MADE = re.compile(
     r"repo(?:sitory)?(?:'s)?|wrong|bad|don't|do not|avoid|never|instead)\b|[❌✗]")
 _OLD = re.compile(r"(?i)\b(?:legacy|old|historical\w*|archived?|formerly|no longer|original(?:ly)?|"
                   r"(?:was|were) (?:in|located|called|named))\b")
-_GENERATED = re.compile(
-    r"(?:^|/)(?:node_modules|dist|build|out|target|bin|obj|\.?venv|env|coverage|htmlcov|__pycache__|\.next|"
-    r"\.nuxt|\.cache|tmp|temp|logs?|vendor|generated|gen|\.git|site-packages|artifacts?|outputs?|results?)"
-    r"(?:/|$)|\.(?:log|pyc|tmp|lock|sqlite3?|db|local)$|(?:^|/)\.env")
+# What a program makes, and may be there again; and where people, too, keep what nobody commits
+_PRODUCED = re.compile(
+    r"(?:^|/)(?:node_modules|dist|build|out|target|obj|coverage|htmlcov|__pycache__|\.next|\.nuxt|\.cache|"
+    r"generated|gen|site-packages|artifacts?)(?:/|$)|\.(?:log|pyc|tmp|lock|sqlite3?|db|local)$|(?:^|/)\.env")
+_UNCOMMITTED = re.compile(r"(?:^|/)(?:bin|\.?venv|env|tmp|temp|logs?|vendor|\.git|outputs?|results?)(?:/|$)")
 # A file of code that is not called like many others: `RetryPolicy.ts`, `job-queue.py`
 _OWN_NAME = re.compile(r"(?=\w*[a-z]\w*[A-Z_-]|\w+-)[\w-]+\.(?:py|[cm]?[jt]sx?|go|rs|java|kt|swift|rb|cs|cpp|"
                        r"c|h|php|vue|svelte|sh|sql|proto)")
@@ -319,7 +331,7 @@ def _ignored(repo: Repo, names: Collection[str]) -> set[str]:
     return odd | {x.removesuffix("/x") for x in said.decode("utf-8", "replace").split("\0")}
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #2dc5d75e
-_TARGETS = re.compile(r"^(?!\t)([^\s#:=]+(?:[ \t]+[^\s#:=]+)*)[ \t]*::?(?!=)(?:[ \t]|$)", re.M)
+_TARGETS = re.compile(r"^(?!\t)([^\s#:=]+(?:[ \t]+[^\s#:=]+)*)[ \t]*::?(?![:=])", re.M)
 _RECIPES = re.compile(r"^@?([A-Za-z_][\w-]*)(?:[ \t](?:[^:\"'\n]|\"[^\"\n]*\"|'[^'\n]*')*)?:(?!=)|"
                       r"^(?:alias|mod\??)[ \t]+([\w-]+)", re.M)
 
@@ -408,11 +420,12 @@ def _gone(repo: Repo, n: FileName, base: str, found: Sequence[Departure], tree: 
     "A name that was there; none if it may mean something else, or the text tells that it is gone."
     around = n.around.replace(n.text, "")
     if n.form not in ("link", "import"):
+        if _PRODUCED.search(_path(n)): return None
         here = {n.text, posixpath.normpath(posixpath.join(base, n.text))}
         meant = {d.meant for d in found}
         own = len(meant) == 1 and _OWN_NAME.fullmatch(n.text) and not _MADE.search(around)
         if "/" not in n.text and not (own or meant <= here): return None
-        if reports(around) or _OLD.search(around) or _OWN.match(n.text): return None
+        if any(reports(x) or _OLD.search(x) for x in (around, n.under)) or _OWN.match(n.text): return None
     each = [*{d.commit: d for d in reversed(found)}.values()][::-1][:4]  # A folder empties file by file
     d, now = next(((d, x) for d in each if (x := new_name(repo, d, tree))), (found[0], ""))
     by = f"{d.commit[:9]} of {d.when:%Y-%m-%d}, “{d.subject[:60]}”"
@@ -420,22 +433,34 @@ def _gone(repo: Repo, n: FileName, base: str, found: Sequence[Departure], tree: 
     if now: return Dead(n, "renamed", f"{what}now {now}, since {by}", now, d.commit, d.when)
     return Dead(n, "deleted", f"{what}deleted in {by}", "", d.commit, d.when)
 
-
-def is_shallow(repo: Repo) -> bool:
-    "Does the history end somewhere? What went before that is not known."
-    return git(repo.path, "rev-parse", "--is-shallow-repository").strip() == b"true"
-
 # %% ../../nbs/12_staleness/06_file_check.ipynb #9609bdd0
-def _missing(n: FileName, base: str, tree: Tree, never: str) -> Dead | None:
+_ENGLISH = frozenset("and are from not that the this to use when with".split())
+_CODE = re.compile(r"```[\s\S]*?```|`[^`\n]*`")
+
+
+def is_english(text: str) -> bool:
+    "Are the words of a text those that `_MADE` knows?"
+    words = words_of(_CODE.sub(" ", text))
+    return sum(w in _ENGLISH for w in words) >= 0.02 * len(words)
+
+
+def _missing(
+    n: FileName,
+    base: str,
+    tree: Tree,
+    whole: bool,  # Nothing is missing from history
+    english: bool,
+) -> Dead | None:
     "A name that never was there; none where there is doubt."
     example = re.search(r"(?i)\bexamples?\b", n.around)
     if n.form == "link" and ("/" in n.text or has_ending(n.text)) and not example:
-        return Dead(n, "missing", f"the link leads to no file{never and ', and never did'}")
+        return Dead(n, "missing", f"the link leads to no file{', and never did' * whole}")
     parent, around = posixpath.dirname(n.text), n.around.replace(n.text, "")
-    sure = n.kind == "path" and n.form in ("code", "import") and parent and has_ending(n.text)
-    if not sure or n.text[0] == "." or _MADE.search(around) or reports(around): return None
+    sure = n.kind == "path" and n.form in ("code", "import") and parent and has_ending(n.text) and english
+    if not sure or n.text[0] == "." or any(_MADE.search(x) or reports(x) for x in (around, n.under)): return None
+    if n.form != "import" and (_PRODUCED.search(n.text) or _UNCOMMITTED.search(n.text)): return None
     if not tree.has(parent, base): return None
-    return Dead(n, "missing", f"{parent}/ has no such file{never and ', and never had'}")
+    return Dead(n, "missing", f"{parent}/ has no such file{', and never had' * whole}")
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #c0a9746c
 _DEFINED = {"script": "no package.json has a script", "target": "no Makefile has a target",
@@ -449,23 +474,24 @@ def dead_names(
 ) -> dict[str, list[Dead]]:  # By path; each name once in a file
     "What files name that is not there."
     tree = tree or read_tree(repo)
-    defined, base = commands_of(tree), {p: posixpath.dirname(p) for p in texts}
-    names = {p: [*{(n.kind, n.text): n for n in reversed(file_names(t))}.values()][::-1]
-             for p, t in texts.items()}
+    names, base = {p: file_names(t) for p, t in texts.items()}, {p: posixpath.dirname(p) for p in texts}
+    defined = commands_of(tree) if any(n.kind in _DEFINED for ns in names.values() for n in ns) else {}
     absent = {p: [n for n in ns if (x := _path(n)) and not tree.has(x, base[p]) and tree.covers(x, base[p])]
               for p, ns in names.items()}
     def places(n: FileName, p: str) -> set[str]: return {_path(n), posixpath.join(base[p], _path(n))}
     ignored = _ignored(repo, {x for p, ns in absent.items() for n in ns for x in places(n, p)})
-    absent = {p: [n for n in ns if not places(n, p) & ignored and (
-        n.form in ("link", "import") or not _GENERATED.search(_path(n)))] for p, ns in absent.items()}
-    was = departures(repo, {_path(n) for ns in absent.values() for n in ns})
-    never = "" if is_shallow(repo) else "never"
+    absent = {p: [n for n in ns if not places(n, p) & ignored] for p, ns in absent.items()}
+    was, whole = departures(repo, {_path(n) for ns in absent.values() for n in ns}), not is_shallow(repo)
     out = {}
     for p, ns in absent.items():
+        english = is_english(texts[p])
         found = [_gone(repo, n, base[p], was[_path(n)], tree) if _path(n) in was else
-                 _missing(n, base[p], tree, never) for n in ns]
+                 _missing(n, base[p], tree, whole, english) for n in ns]
         found += [Dead(n, "missing", f"{_DEFINED[n.kind]} {n.text}") for n in names[p]
                   if (there := defined.get(n.kind)) is not None and n.text not in there
                   and not (n.kind == "target" and tree.has(n.text))]
-        out[p] = sorted((x for x in found if x), key=lambda x: x.name.line)
+        once = dict[tuple[str, str], Dead]()
+        for dead in sorted((d for d in found if d), key=lambda d: d.name.line):
+            once.setdefault((dead.name.kind, dead.name.text), dead)
+        out[p] = [*once.values()]
     return out

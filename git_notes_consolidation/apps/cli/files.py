@@ -19,7 +19,7 @@ from ...core.loading import load_settings, project_file, Settings
 from ...core.memory import digest
 from ...staleness import file_check
 from ...store.damage import counted_noun
-from ...store.git import open_repo, RepoError
+from ...store.git import open_repo, Repo, RepoError
 from ...writing import (
     notes as files_notes, reading as files_reading, tidy as files_tidy)
 from ...writing.reading import claude_folder
@@ -108,28 +108,29 @@ def _dead_lines(path: str, found: Sequence[file_check.Dead]) -> Lines:
 
 def _find_dead(
     call: Call,
+    repo: Repo,
     files: Iterable[Path] | None,  # Default: what agents read
 ) -> tuple[dict[str, list[file_check.Dead]], dict[str, str]]:  # Worst first; and the files' texts
     "What files name that is not there."
-    repo = open_repo(call.repo)
     with call.bar() as bar:
         bar.add_task("reading files")
         tree = file_check.read_tree(repo)
-        wanted = file_check.agent_files(tree) if files is None else [_name_in_notes(p, repo.worktree)
-                                                                     for p in files]
+        top = Path(repo.worktree or "")
+        if files is not None: wanted = [_name_in_notes(p, top) for p in files]
         # A link's text is that of the file that it leads to
-        texts = {p: tree.read(p) for p in wanted if files is not None and tree.read(p) or p in tree.files
-                 and not (repo.worktree and (repo.worktree / p).is_symlink())}
+        else: wanted = [p for p in file_check.agent_files(tree) if not (top / p).is_symlink()]
+        texts = {p: t for p in wanted if (t := tree.read(p)) or p in tree.files}
         found = file_check.dead_names(repo, texts, tree)
     return dict(sorted(found.items(), key=lambda x: (-len(x[1]), x[0]))), texts
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #d568cbe2
 def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
     "Show what is not there; with --check, end with 1 if anything is not."
-    found, texts = _find_dead(call, files)
-    twins, shallow = file_check.copies(texts), file_check.is_shallow(open_repo(call.repo))
-    n = sum(len({x.text for x in file_check.file_names(t)}) for t in texts.values())
-    for p in [p for p in files or () if _name_in_notes(p, open_repo(call.repo).worktree) not in texts]:
+    repo = open_repo(call.repo)
+    found, texts = _find_dead(call, repo, files)
+    twins, shallow = file_check.copies(texts), file_check.is_shallow(repo)
+    n = sum(len({(x.kind, x.text) for x in file_check.file_names(t)}) for t in texts.values())
+    for p in [p for p in files or () if _name_in_notes(p, repo.worktree) not in texts]:
         call.warn(f"{p} does not lie in this repository and is not checked", "yellow")
     if not found and files is not None: raise Usage("only files in this repository can be checked against it")
     if not found:
@@ -323,7 +324,8 @@ def tidy(
         some = [p for p in plans if p.taken or p.asked or p.over] or plans[:1]
         told = [x for p in some for x in _plan_lines(p, p.file.path in done, call.verbose)]
         dead = dict[str, list[file_check.Dead]]()
-        with suppress(RepoError): dead, _ = _find_dead(call, found)  # Outside of a repository none is known
+        with suppress(RepoError):  # Outside of a repository none is known
+            dead, _ = _find_dead(call, open_repo(call.repo), found)
         archives = [files_tidy.archive_of(files_reading.real_path(p)).name
                     for p, run in done.items() if run]
         if archives:
