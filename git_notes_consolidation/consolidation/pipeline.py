@@ -27,8 +27,7 @@ from ..similarity.clusters import (
     KnownClusters, MemoryCluster, clusters_from, flat_clusters, near_clusters)
 from ..similarity.neighbours import reachable
 from ..store.state import State, refused
-from ..store.versions import (
-    metadata_of, replacements, replacers, standing, taken_back)
+from ..store.versions import metadata_of, replacements, replacers, standing, taken_back
 from ..summaries.extraction import NothingToQuote, summarize_cluster
 from ..summaries.generation import draft_id, redraft
 from ..supersession.judge import DOUBTED, SURE

@@ -21,8 +21,8 @@ from ..retention.score import retention_scores
 from ..store.git import Repo, RepoError, read_notes
 from ..store.reader import Scan, read_memories
 from ..store.events import Events, clone_id, our_tips, read_events, shared_tips
-from ..store.versions import (
-    Additions, additions_since, metadata_of, operations_of, records_since, sealed, versions_of)
+from ..store.versions import metadata_of, operations_of, versions_of
+from ..store.changes import Additions, additions_since, records_since, sealed
 from ..store import cache as store_cache, tables as store_tables
 from ..store.cache import access_counts, unflushed, with_unflushed
 from collections import defaultdict

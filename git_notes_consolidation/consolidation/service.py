@@ -29,7 +29,7 @@ from ..store.events import (
 from ..store.loss import update_kept_refs, keep, restore_records, RestoredRecords
 from ..store.cache import (
     access_counts, flush, forget, unflushed, with_unflushed)
-from ..store.versions import LastRun, remember_run, seal
+from ..store.changes import LastRun, remember_run, seal
 from ..store.tables import patch
 from ..llm.client import Client, Model, Parser, as_client, ask_all
 from ..llm.prompts import JUDGE_PROMPT

@@ -11,7 +11,7 @@ from datetime import datetime, timedelta
 from enum import Enum
 from itertools import product
 from typing import TYPE_CHECKING, Literal, get_args
-from ..store.versions import memories_since, last_run, last_start
+from ..store.changes import memories_since, last_run, last_start
 from ..store.events import lock_held
 from ..core.settings import ConfigError, SubconsciousnessConfig
 from ..core.memory import Memory

@@ -17,7 +17,7 @@ from typing import Any, NamedTuple
 from ..core.memory import UTC, as_utc
 from ..store.reader import Scan, parse_note
 from ..store import cache as store_cache
-from ..store.versions import last_run, last_start
+from ..store.changes import last_run, last_start
 from ..core.loading import Settings
 from ..llm.protocol import Breakers, one_line
 from ..observability.tracing import has_sdk

@@ -32,7 +32,7 @@ from ..similarity.lexical import EmbeddingError
 from ..store import cache as store_cache
 from ..store.audit import Snapshot, promise_findings, read_snapshot
 from ..store.cache import access_counts, unflushed
-from ..store.versions import last_run
+from ..store.changes import last_run
 from ..store.damage import Finding, LEVELS, counted_noun, note_findings
 from ..store.events import Events
 from ..store.git import Repo, RepoError, missing_memories

@@ -33,12 +33,16 @@ from pathlib import Path
 from ..store.events import shared_tips
 from ..observability.telemetry import count as count_up, record
 from ..observability.tracing import span
-from ..consolidation.stores import Store, SummaryStore
+from ..core.runtime import LazyModule
 
 # %% auto #0
 __all__ = ['ContextBuildConfig', 'title', 'written', 'format_context', 'ranked', 'last_run', 'SessionContextBuilder',
            'SummaryInjectionConfig', 'SummaryInjectionResult', 'SessionStartSummaryInjector', 'get_summary_injector',
            'reset_summary_injector', 'get_session_start_additional_context']
+
+# %% ../../nbs/15_session/03_context.ipynb #e6d10a6f
+# Only the designs' own call needs them, and a session waits for the rest
+consolidation_stores: Any = LazyModule("consolidation.stores")
 
 # %% ../../nbs/15_session/03_context.ipynb #bbadbeb1
 # Halves of the base budget: 1, 1.5, 2 and 2.5 times
@@ -360,7 +364,7 @@ class SessionStartSummaryInjector:
 
     def laid(self) -> PreparedSession:
         "All that can be told: as the last run prepared it, else now; of another store its summaries."
-        if isinstance(self.summary_store, Store):
+        if isinstance(self.summary_store, consolidation_stores.Store):
             repo = self.summary_store.repo
             return load(str(repo.common_dir), seen(shared_tips(repo))) or prepare(repo)
         name, count = token_counter()
@@ -397,7 +401,7 @@ class SessionStartSummaryInjector:
 def _injector(path: str) -> SessionStartSummaryInjector:
     repo = open_repo(path)
     settings = load_settings(file=project_file(repo.worktree))
-    return SessionStartSummaryInjector(SummaryStore(repo), None, SummaryInjectionConfig.of(settings))
+    return SessionStartSummaryInjector(consolidation_stores.SummaryStore(repo), None, SummaryInjectionConfig.of(settings))
 
 
 def get_summary_injector(path: Path | str = ".") -> SessionStartSummaryInjector:

@@ -13,7 +13,7 @@ from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
-from ..store.versions import remember_start
+from ..store.changes import remember_start
 from ..core.loading import Settings, load_settings, project_file
 from ..core.memory import UTC, as_utc
 from ..core.models import ConsolidationResult

@@ -8,7 +8,8 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "state": "State fold",
     "cache": "open_index embed_cached note_accesses flush",
     "tables": "refresh patch search_text",
-    "versions": "Operation operations_of versions_of holds_since last_run memories_since",
+    "versions": "Operation operations_of versions_of holds_since",
+    "changes": "last_run memories_since",
     "sync": "SyncResult find_remote",
     "damage": "note_findings",
 })

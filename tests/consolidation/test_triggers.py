@@ -6,7 +6,7 @@ import pytest
 from calls import new_repo, run, serve
 from git_notes_consolidation.store import reader as notes
 from git_notes_consolidation.consolidation import service, status as consolidation_status
-from git_notes_consolidation.store.versions import LastRun, memories_since, last_run
+from git_notes_consolidation.store.changes import LastRun, memories_since, last_run
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem

@@ -9,7 +9,7 @@ from concurrent.futures import ThreadPoolExecutor
 import pytest
 from calls import COMMAND, gnc, new_repo, state_of
 from git_notes_consolidation.session import hooks
-from git_notes_consolidation.store.versions import last_run, last_start
+from git_notes_consolidation.store.changes import last_run, last_start
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.events import run_lock
@@ -60,7 +60,8 @@ def test_a_run_is_started_and_not_waited_for(told, tmp_path):
 def test_a_hook_never_consolidates(told, tmp_path):
     "Its own process loads nothing that could, and is gone with its pipes before the run is done."
     program = ("import sys, json\nfrom git_notes_consolidation.session.hooks import speak, stop\ncode = speak(stop, 'stop')\n"
-               "heavy = ('numpy', 'scipy', 'sklearn', 'openai', 'typer', 'git_notes_consolidation.consolidation.service')\n"
+               "heavy = ('numpy', 'scipy', 'sklearn', 'openai', 'typer', 'git_notes_consolidation.consolidation.service',\n"
+               "         'git_notes_consolidation.text.facts')\n"
                "print(json.dumps([m for m in heavy if m in sys.modules]))\nsys.exit(code)")
     slow = tmp_path / "sitecustomize.py"
     slow.write_text("import sys, time\nif '--if-due' in getattr(sys, 'orig_argv', ()): time.sleep(5)\n")

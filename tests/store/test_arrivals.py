@@ -10,7 +10,7 @@ from hypothesis import given, settings, strategies as st
 from test_notes import some_notes
 
 from git_notes_consolidation.core.memory import mem
-from git_notes_consolidation.store.versions import additions_since, joined_places
+from git_notes_consolidation.store.changes import additions_since, joined_places
 from git_notes_consolidation.store.git import MEM, note_paths, open_repo
 from git_notes_consolidation.store.reader import note_text, read_memories, write_memories
 

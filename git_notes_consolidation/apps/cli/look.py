@@ -19,7 +19,8 @@ from ...core.models import MemorySummary, MemoryTier
 from ...core.settings import RetentionConfig
 from ...retention.score import days_in_tiers
 from ...session.hooks import missing
-from ...store.versions import Operation, last_run, operations_of
+from ...store.versions import Operation, operations_of
+from ...store.changes import last_run
 from ...store.damage import counted_noun
 from ...store.git import MEM, tips
 from ...store.reader import resolve
