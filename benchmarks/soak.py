@@ -16,6 +16,10 @@ import sys
 import tempfile
 import time
 import traceback
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "tests")]
+
 from collections import Counter, defaultdict
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -23,7 +27,6 @@ from datetime import timedelta
 from generate import generate
 from helpers import git
 from llm_servers import BAD_REPLIES, FaultyServer, sensible
-from pathlib import Path
 from statistics import median
 from git_notes_consolidation.consolidation import (
     plan as consolidation_plan, scan as consolidation_scan, service, status as consolidation_status, stores as consolidation_stores)
@@ -40,10 +43,6 @@ from git_notes_consolidation.store.reader import note_text
 from git_notes_consolidation.store.sync import sync
 from git_notes_consolidation.writing.review import accept, reject
 from git_notes_consolidation.writing.write import open_writing
-
-sys.path[:0] = [str(Path(__file__).resolve().parent), str(Path(__file__).resolve().parent.parent / "tests")]
-
-
 
 YEAR = timedelta(days=365)
 START = SAMPLE_NOW - YEAR

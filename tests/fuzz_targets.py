@@ -28,7 +28,7 @@ from git_notes_consolidation.retention import forecast
 from git_notes_consolidation.session import fast_start as packing, fast_start as starting, hooks
 from git_notes_consolidation.staleness import history as gitlog, mentions as naming
 from git_notes_consolidation.store import (
-    cache as index, versions as arrivals, events as notes, git as store_git, reader as store_reader, state
+    cache as index, changes as arrivals, events as notes, git as store_git, reader as store_reader, state
     as store_state, tables as store_tables)
 from git_notes_consolidation.summaries import quotations as summarizing
 from git_notes_consolidation.supersession import judge as judging

@@ -32,9 +32,10 @@ from ..text.words import (
 __all__ = ['candidates', 'Share', 'judge_pairs', 'judge', 'relate']
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #422d6ff5
+_MOST = 10  # Of many that share a name, or a title
+
 def _pairs_by_name(
     current: Sequence[Memory],  # Oldest first
-    most: int = 10,
     first: int = 0,  # Those before are only looked at
     known: Mapping[str, MemoryNames] = {},  # What they are called, by id, where that is known
 ) -> Iterable[tuple[int, int]]:
@@ -42,14 +43,13 @@ def _pairs_by_name(
     said = [mentions(m.text) for m in current[first:]]
     having: dict[str, list[int]] = {name: [] for names in said for name in names}
     for i, m in enumerate(current if having else ()):
-        for name in said[i - first] if i >= first else (): yield from ((i, j) for j in having[name][-most:])
+        for name in said[i - first] if i >= first else (): yield from ((i, j) for j in having[name][-_MOST:])
         for name in known[m.id].names if m.id in known else names_of(m):
             if name in having: having[name].append(i)
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #f9e26a61
 def _pairs_by_title(
     current: Sequence[Memory],  # Oldest first
-    most: int = 10,
     first: int = 0,  # Those before are only looked at
     known: Mapping[str, MemoryNames] = {},  # What they are called, by id, where that is known
 ) -> Iterable[tuple[int, int]]:
@@ -67,7 +67,7 @@ def _pairs_by_title(
             there = set(content)
             near = {t for w in there for t in filed.get(w, ()) if len(t & there) >= min_title_words(t)}
             said = sorted((t for t in near if mentions_title(content, t)), key=lambda t: (-len(t), sorted(t)))
-            yield from islice(((i, j) for t in said for j in reversed(having[t])), most)
+            yield from islice(((i, j) for t in said for j in reversed(having[t])), _MOST)
         if anywhere is not None and len(mine & anywhere) < min_title_words(mine): continue
         if mine not in having and len(mine) > 1:
             for w in sorted(mine, key=lambda w: (usual[w], w))[:len(mine) - min_title_words(mine) + 1]:

@@ -5,14 +5,13 @@
 # %% ../../nbs/13_consolidation/05_service.ipynb #d815ffcc
 from __future__ import annotations
 import asyncio, json, os, random, shlex, sqlite3, subprocess, tempfile, time
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib import import_module
 from typing import Any
 from ..core.settings import PROGRAMS, SubconsciousnessConfig
 from ..core.models import ConsolidationPhase, ConsolidationResult, EdgeType, MemoryTier
 from ..core.memory import Memory, UTC, as_utc, digest
 from ..store.git import MEM, Repo, RepoError, missing_memories, open_repo
-from ..store.state import State
 from contextlib import closing, contextmanager, nullcontext, suppress
 from dataclasses import asdict, dataclass, replace
 from datetime import datetime, timedelta
@@ -91,14 +90,10 @@ def publish(event: Mapping[str, Any], config: SubconsciousnessConfig) -> tuple[s
 # %% ../../nbs/13_consolidation/05_service.ipynb #31cb48b9
 _LISTENER = "git_notes_consolidation.session.prepared"  # The module whose `refs_moved` is called
 
-def refs_moved(
-    repo: Repo,
-    state: State,  # As folded from the refs
-    memories: Iterable[Memory],  # All
-    known: Mapping[str, str],  # The refs that both were read from
-) -> None:
+def refs_moved(repo: Repo, v: View) -> None:
     "Tell the chapter on sessions that the refs have moved, or may have."
-    import_module(_LISTENER).refs_moved(repo, state, memories, known)
+    known = {**v.scan.tips, **v.events.tips}  # What the view was read from
+    import_module(_LISTENER).refs_moved(repo, v.state, v.scan.memories, known)
 
 # %% ../../nbs/13_consolidation/05_service.ipynb #d6c34f71
 def _threshold_warning(s: Scanned, d: Desired) -> str:  # Empty: it is not
@@ -294,7 +289,7 @@ def _refresh(service: ConsolidationService, conn: sqlite3.Connection, v: View, n
         except sqlite3.DatabaseError as e:
             if store_cache.in_use(e): raise
             store_cache.renew(conn); refresh_tables(conn, v, service.settings, now)
-    refs_moved(service.repo, v.state, v.scan.memories, {**v.scan.tips, **v.events.tips})
+    refs_moved(service.repo, v)
 
 # %% ../../nbs/13_consolidation/05_service.ipynb #fb6493b6
 def _accessible_memories(v: View) -> dict[str, Memory]:
@@ -347,7 +342,7 @@ def _persist(service: ConsolidationService, conn: sqlite3.Connection, plan: Plan
         p = patch_of(v, v.known, service.settings, plan.now, before)
         # Somebody was faster
         if not patch(conn, replace(p, keep={**p.keep, **keep}), v.known.base["tables"]): return
-        refs_moved(service.repo, v.state, v.scan.memories, {**v.scan.tips, **v.events.tips})
+        refs_moved(service.repo, v)
     else:
         _refresh(service, conn, v, plan.now)
         for k, x in keep.items(): store_cache.remember(conn, k, x)

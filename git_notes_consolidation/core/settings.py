@@ -270,7 +270,7 @@ class WritingSettings(_Checked):
     write_threshold: float | None = in_file(None)
     # What is judged with less is added, and becomes a question; 1: all but exact repeats
     write_confidence: float = in_file(0.8, least=0.6)
-    # Days that an operation stays in the log when it is pruned; nothing prunes it unasked
+    # Days of operations that gnc log shows unasked; nothing of the log is ever deleted
     log_retention_days: int = in_file(90)
     # Days after which what is archived and untouched becomes a tombstone, by namespace: "progress=180,
     # reviews=365"; none: never

@@ -22,17 +22,11 @@ from ..core.loading import Settings
 from ..llm.protocol import Breakers, one_line
 from ..observability.tracing import has_sdk
 from ..llm.providers import Provider
-from ..store.sync import find_remote
+from ..store.sync import find_remote, git_settings
 from ..observability.telemetry import read_environment
 
 # %% auto #0
 __all__ = ['git_findings', 'reader_findings', 'index_findings', 'run_findings', 'sync_findings']
-
-# %% ../../nbs/17_health/01_checks.ipynb #fde1d21e
-def settings_of(repo: Repo) -> list[tuple[str, str]]:
-    "Git's configuration as it holds here."
-    out = git(repo.path, "config", "--list", "-z").decode("utf-8", "replace")
-    return [(k, v) for k, _, v in (x.partition("\n") for x in out.split("\0") if x)]
 
 # %% ../../nbs/17_health/01_checks.ipynb #462c36ad
 def version_finding(repo: Repo) -> Finding:
@@ -69,7 +63,7 @@ def _merging(key: str, shared: bool) -> Finding:
 
 
 def sharing_findings(
-    config: Sequence[tuple[str, str]],  # Git's, as `settings_of` gives it
+    config: Sequence[tuple[str, str]],  # Git's, as `git_settings` gives it
     refs: Sequence[str] = (f"{MEM}decisions",),  # Of the plugin, and ours
 ) -> Iterator[Finding]:
     "What git's configuration does to the notes."
@@ -140,7 +134,7 @@ def exclude_findings(repo: Repo) -> Iterator[Finding]:
 def git_findings(repo: Repo, now: datetime) -> Iterator[Finding]:
     "All that concerns git itself."
     yield version_finding(repo)
-    yield from sharing_findings(settings_of(repo), [f"{MEM}decisions", *tips(repo, MEM), *REFS.values()])
+    yield from sharing_findings(git_settings(repo), [f"{MEM}decisions", *tips(repo, MEM), *REFS.values()])
     yield from ref_findings(repo, now)
     yield from exclude_findings(repo)
 
@@ -180,8 +174,9 @@ def reader_findings(notes: Notes, read: Sequence[PluginReading]) -> Iterator[Fin
     "What the plugin does not see of the notes, and this package does."
     for ref, n in in_folders(notes).items():
         yield Finding("plugin", "warn", f"{n} of {counted_noun(len(notes.of(ref)), 'note')} of this ref lie "
-                      "in folders, where plugin 0.12 does not look.", "Do not run /memory:sync full: it would "
-                      "drop them from the plugin's index. gnc recall reads them.", ref)
+                      "in folders, where plugin 0.12 does not look.",
+                      "Do not run /memory:sync full: it would drop them from the plugin's index. "
+                      "gnc recall reads them.", ref)
     hurt, total = [r for r in read if r.lost or r.cut], sum(r.records for r in read)
     lost, cut = sum(r.lost for r in hurt), sum(r.cut for r in hurt)
     if not hurt: yield Finding("plugin", "ok", "The plugin's own reader finds every record."); return

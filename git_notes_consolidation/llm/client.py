@@ -261,15 +261,19 @@ async def _answer(c: Client, request: Request, parse: Callable[[str], _T]) -> An
 async def _answer_all(c: Client, asked: Sequence[tuple[Request, Callable[[str], _T]]],
                       progress: Callable[[int, int], None]) -> list[Answer[_T]]:
     anyio, answers = need("anyio", "llm"), dict[int, Answer[_T]]()
-    places = anyio.CapacityLimiter(c.pace.at_once)
-    async def work(i: int) -> None:
+    groups, places = defaultdict[str, list[int]](list), anyio.CapacityLimiter(c.pace.at_once)
+    for i, (request, _) in enumerate(asked): groups[request_key(request)].append(i)
+    async def work(equal: list[int]) -> None:
         async with places:
-            answers[i] = await _observe_question(asked[i][0], _answer(c, *asked[i]))
-            c._books.answers.append(answers[i])
-            progress(len(answers), len(asked))
+            for i in equal:
+                first = answers.get(equal[0])
+                answers[i] = (replace(first, **asdict(Spent())) if first and first.failure else
+                              await _observe_question(asked[i][0], _answer(c, *asked[i])))
+                c._books.answers.append(answers[i])
+                progress(len(answers), len(asked))
     c._connections.clear()  # Those of another event loop
     async with anyio.create_task_group() as tasks:
-        for i in range(len(asked)): tasks.start_soon(work, i)
+        for equal in groups.values(): tasks.start_soon(work, equal)
     for connection in c._connections.values(): await connection.close()
     return [answers[i] for i in range(len(asked))]
 

@@ -401,7 +401,8 @@ class SessionStartSummaryInjector:
 def _injector(path: str) -> SessionStartSummaryInjector:
     repo = open_repo(path)
     settings = load_settings(file=project_file(repo.worktree))
-    return SessionStartSummaryInjector(consolidation_stores.SummaryStore(repo), None, SummaryInjectionConfig.of(settings))
+    of = SummaryInjectionConfig.of(settings)
+    return SessionStartSummaryInjector(consolidation_stores.SummaryStore(repo), None, of)
 
 
 def get_summary_injector(path: Path | str = ".") -> SessionStartSummaryInjector:

@@ -232,7 +232,7 @@ def _sum(text: str) -> np.ndarray:
     return v / max(1.0, float(v @ v) ** 0.5)
 
 
-class StaticEmbedder:
+class StaticEmbedder(LexicalEmbedder):
     "Sums of what the pieces of words mean: no model, no corpus, no state."
     name = "static/1"
     dimensions = 256
@@ -241,12 +241,7 @@ class StaticEmbedder:
     near_identical = 0.85
     same_title = 0.65
 
-    def embed(
-        self, texts: Sequence[str],  # n of them
-    ) -> np.ndarray:  # (n, 256) float32
-        "One row a text."
-        sums = [3 * _sum(t) + _sum(t.partition("\n")[0]) for t in texts]
-        return round_vectors(np.stack(sums) if sums else np.zeros((0, self.dimensions)))
+    def _row(self, text: str) -> np.ndarray: return 3 * _sum(text) + _sum(text.partition("\n")[0])
 
 # %% ../../nbs/07_similarity/04_embedders.ipynb #ff66dcd4
 def _connect_readonly(path: Path) -> sqlite3.Connection:

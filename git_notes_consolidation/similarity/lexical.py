@@ -148,12 +148,13 @@ class LexicalEmbedder:
     near_identical = 0.70
     same_title = 0.50
 
+    def _row(self, text: str) -> np.ndarray: return _lexical(text)
+
     def embed(
         self, texts: Sequence[str],  # n of them
-    ) -> np.ndarray:  # (n, 1024) float32
+    ) -> np.ndarray:  # (n, dimensions) float32
         "One row a text."
-        return (round_vectors(np.stack([_lexical(t) for t in texts])) if texts
-                else np.zeros((0, _D), np.float32))
+        return round_vectors(np.stack([*map(self._row, texts)]) if texts else np.zeros((0, self.dimensions)))
 
 # %% ../../nbs/07_similarity/01_lexical.ipynb #b0c2f3bd
 def similarity(

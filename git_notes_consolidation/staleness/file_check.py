@@ -457,7 +457,8 @@ def _missing(
         return Dead(n, "missing", f"the link leads to no file{', and never did' * whole}")
     parent, around = posixpath.dirname(n.text), n.around.replace(n.text, "")
     sure = n.kind == "path" and n.form in ("code", "import") and parent and has_ending(n.text) and english
-    if not sure or n.text[0] == "." or any(_MADE.search(x) or reports(x) for x in (around, n.under)): return None
+    if not sure or n.text[0] == ".": return None
+    if any(_MADE.search(x) or reports(x) for x in (around, n.under)): return None
     if n.form != "import" and (_PRODUCED.search(n.text) or _UNCOMMITTED.search(n.text)): return None
     if not tree.has(parent, base): return None
     return Dead(n, "missing", f"{parent}/ has no such file{', and never had' * whole}")

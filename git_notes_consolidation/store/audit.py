@@ -12,7 +12,7 @@ from functools import cached_property
 from graphlib import CycleError, TopologicalSorter
 from pathlib import Path
 from typing import Any, NamedTuple
-from ..core.memory import Memory, as_utc, digest
+from ..core.memory import Memory, as_utc, digest, repeat_key
 from ..core.models import EdgeType, MemoryEdge, MemorySummary
 from ..text.facts import find_facts, same_value
 from .damage import LEVELS, Finding
@@ -175,8 +175,7 @@ def edge_faults(e: MemoryEdge, s: Snapshot) -> Iterator[str]:
         yield f"says that {a.id} was merged into {b.id}, which does not say {_few(gone)}"
     if e.edge_type in (EdgeType.SUPERSEDES, EdgeType.DUPLICATE_OF) and a.event_time < b.event_time:
         yield f"leads from the older {a.id} to the newer {b.id}"
-    same = (a.summary.strip(), a.content.strip()) == (b.summary.strip(), b.content.strip())
-    if e.edge_type == EdgeType.DUPLICATE_OF and not same and e.code != "N":
+    if e.edge_type == EdgeType.DUPLICATE_OF and repeat_key(a) != repeat_key(b) and e.code != "N":
         yield f"says that {a.id} repeats {b.id}, and their texts differ"
 
 # %% ../../nbs/08_store/13_audit.ipynb #f9e1170b

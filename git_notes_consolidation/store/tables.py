@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import datetime
 from typing import Any
-from ..core.memory import as_utc, Memory, Place
+from ..core.memory import as_utc, Memory, Place, repeat_key
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..observability.tracing import span
 from ..text.words import MemoryNames, memory_names, names_of, spaced
@@ -48,14 +48,11 @@ def _memory_row(m: Memory, d: MemoryMetadata, stands_in: str, version: Sequence[
             json.dumps(sorted(title)), m.utc_offset)
 
 # %% ../../nbs/08_store/07_tables.ipynb #91d97922
-def _words(m: Memory) -> tuple[str, str]: return m.summary.strip(), m.content.strip()
-
-
 def _repeats(memories: Iterable[Memory]) -> dict[str, str]:
     "For each living memory the first that says the same."
     first: dict[tuple[str, str], str] = {}
     there = sorted((m for m in memories if m.status != "tombstone"), key=lambda m: (m.event_time, m.id))
-    return {m.id: first.setdefault(_words(m), m.id) for m in there}
+    return {m.id: first.setdefault(repeat_key(m), m.id) for m in there}
 
 # %% ../../nbs/08_store/07_tables.ipynb #d08134ba
 def as_memory(

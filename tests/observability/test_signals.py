@@ -23,7 +23,7 @@ from git_notes_consolidation.store import sync
 from git_notes_consolidation.writing import write as writing
 
 
-SPANNING, MEASURING = {"span", "detail"}, {"count", "count_up", "record", "measure", "gauge", "count_outcomes"}
+SPANNING, MEASURING = {"span", "detail_span"}, {"count", "count_up", "record", "measure", "gauge", "count_outcomes"}
 
 
 def uses(functions):
