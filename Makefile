@@ -119,11 +119,12 @@ check-readme: install  ## README.md is what nbs/index.ipynb renders to
 	@printf '\n== README in sync\n'
 	@$(PY) tools/readme.py --check
 
-lint: install  ## ruff, bandit, and which chapter imports which
-	@printf '\n== ruff, bandit, import-linter\n'
+lint: install  ## ruff, bandit, which chapter imports which, and whether what these files name is there
+	@printf '\n== ruff, bandit, import-linter, gnc tidy\n'
 	@$(BIN)/ruff check $(if $(CHAPTER),$(CODE) $(TESTS),.)
 	@$(BIN)/bandit -q -r -c pyproject.toml $(CODE) $(if $(CHAPTER),,tools)
 	@$(if $(shell grep -s importlinter pyproject.toml),$(BIN)/lint-imports)
+	@$(BIN)/gnc tidy AGENTS.md README.md CONTRIBUTING.md SECURITY.md CHANGELOG.md contrib plugin plugin-tools --check
 
 types: install  ## mypy
 	@printf '\n== mypy\n'

@@ -1,9 +1,14 @@
-"""The dashboard, the alerts and the configuration in contrib/: every name in them is one that the program gives, and the parts fit each other."""
+"""contrib/: every name in the dashboard, the alerts and the configuration is one that the program gives, and they fit each other; the GitHub Action."""
 import json
+import os
 import re
+import subprocess
+import sys
+from pathlib import Path
 
 import pytest
 import yaml
+from calls import new_repo
 from git_notes_consolidation.observability.tracing import METRICS, prometheus_name
 from helpers import ROOT
 
@@ -92,3 +97,19 @@ def test_what_gnc_metrics_prints_has_the_dashboards_names(tmp_path, monkeypatch)
     names = {m[1]: m[2] for m in re.finditer(r"^(\w+)\{([^}]*)\}", said.out, re.M)}
     asked = {n for _, e in QUERIES for n in series_in(e) if n.startswith("git_notes_consolidation_repository_")}
     assert said.code == 0 and asked - {*names} <= {"git_notes_consolidation_repository_edges"} and all('repository="r"' in labels for labels in names.values())
+
+
+# The GitHub Action
+
+@pytest.mark.parametrize(("text", "fail", "code"), [("[x](AGENTS.md)", "true", 0), ("[x](gone.md)", "true", 1), ("[x](gone.md)", "false", 0)])
+def test_the_action_marks_a_line_and_ends_as_it_was_asked_to(tmp_path, text, fail, code):
+    "Its last step, as a runner has it; the first installs the package from the action's own checkout."
+    action = yaml.safe_load((ROOT / "contrib/tidy-action/action.yml").read_text())
+    home = new_repo(tmp_path / "home", ())
+    (home / "AGENTS.md").write_text(text)
+    (tmp_path / "gnc").mkdir(); (tmp_path / "gnc" / "bin").symlink_to(Path(sys.executable).parent)
+    env = {**os.environ, "RUNNER_TEMP": str(tmp_path), "GITHUB_ACTIONS": "true", "FILES": action["inputs"]["files"]["default"], "FAIL": fail}
+    step = ["bash", "--noprofile", "--norc", "-eo", "pipefail", "-c", action["runs"]["steps"][-1]["run"]]
+    said = subprocess.run(step, cwd=home, env=env, capture_output=True, text=True)
+    assert said.returncode == code, said.stderr
+    assert ("::warning file=AGENTS.md,line=1::gone.md" in said.stdout) == ("gone" in text)
