@@ -37,6 +37,9 @@ def loaded(code, *args, watch=HEAVY):
 # Importing
 
 
+def test_no_module_is_too_long_to_read(): assert {p: n for p in SOURCES if (n := len(p.read_text(encoding="utf-8").splitlines())) > 700} == {}
+
+
 def test_the_import_loads_nothing():
     assert loaded("import git_notes_consolidation") == []
     assert loaded("import git_notes_consolidation as g; dir(g); g.__version__; g.__all__; hasattr(g, 'nothing')") == []
