@@ -31,6 +31,9 @@ def test_what_is_not_there_names_what_would_be(tmp_path, words, remedy):
 def test_an_empty_repository_says_how_memories_come(tmp_path, words):
     said = gnc(*words, repo=new_repo(tmp_path / "repo"))
     assert said.code == 0 and "No memories here yet" in said.out and "gnc remember" in said.out and "gnc demo" in said.out
+    assert "gnc tidy" not in said.out
+    (tmp_path / "repo" / "CLAUDE.md").write_text("- Lint\n")
+    assert "\nCLAUDE.md is here: gnc tidy checks it" in gnc(*words, repo=tmp_path / "repo").out
 
 
 @pytest.mark.slow

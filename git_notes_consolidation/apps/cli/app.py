@@ -23,7 +23,7 @@ from ...core.loading import load_settings, project_file, Settings
 from ...core.settings import NAMESPACE_IMPORTANCE
 from ...core.startup import FETCH_NOTES, NONE_THERE
 from ...core.visible import visible
-from ...store.git import git, MEM, missing_memories, none_there, open_repo, tips
+from ...store.git import git, MEM, missing_memories, none_there, open_repo, Repo, tips
 from collections import Counter
 from importlib import import_module
 
@@ -217,6 +217,15 @@ EMPTY = ("No memories here yet: refs/notes/mem/* is empty. Write one with gnc re
          "capture some, or try gnc demo.")
 
 # %% ../../../nbs/19_apps/03_cli/01_app.ipynb #56aeeab8
+def _hint_at_files(repo: Repo) -> str:
+    "What else can be done where there are files that agents read."
+    from git_notes_consolidation.staleness.file_check import agent_files, read_tree
+    found = agent_files(read_tree(repo)) if repo.worktree else []
+    if not found: return ""
+    name = plain(min(found, key=len))
+    return f"\n{name} is here: gnc tidy checks it against the repository, gnc import {name} reads it."
+
+
 def why_empty(repo: Path | str) -> str:
     "Why a repository shows no memory, and what to do about it."
     r = open_repo(repo)
@@ -224,8 +233,8 @@ def why_empty(repo: Path | str) -> str:
     if tips(r, MEM):
         return ("There are notes here, but none of their memories is shown: they were undone or forgotten "
                 "(gnc log --runs), or cannot be read (gnc doctor).")
-    if not git(r.path, "remote").strip(): return EMPTY
-    return f"{EMPTY} {NONE_THERE if none_there(r) else FETCH_NOTES}"
+    some, remote = _hint_at_files(r), git(r.path, "remote").strip()
+    return f"{EMPTY} {NONE_THERE if none_there(r) else FETCH_NOTES}{some}" if remote else EMPTY + some
 
 
 def require_namespace(repo: Path | str, name: str | None) -> str | None:
