@@ -5,7 +5,7 @@
 # %% ../../nbs/16_writing/07_tidy.ipynb #f786aa10
 from __future__ import annotations
 import difflib, hashlib, json, os, re, time, uuid
-from bisect import bisect_left
+from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -28,6 +28,7 @@ from .markdown import (
     BadFile, Entry, FilePlace, emptied_headings, close_gaps, line_starts, reads_same, without)
 from .reading import ARCHIVE, MemoryFile, entries_of
 from ..store.events import _try_lock, Locked
+from ..store.git import git, RepoError
 from ..consolidation.plan import Guard
 
 # %% auto #0
@@ -256,6 +257,46 @@ def fit_to_budget(
     if over(len(able)): return []
     return able[:bisect_left(range(len(able)), True, key=lambda n: not over(n))]
 
+# %% ../../nbs/16_writing/07_tidy.ipynb #182394bc
+@dataclass(frozen=True)
+class Edit:
+    "Some bytes of a file, and what stands in their place."
+    start: int
+    out: bytes
+    put: bytes = b""
+    why: str = ""  # renamed, linked or moved
+    reason: str = ""
+    made: tuple[str, bytes] | None = None  # The name and the bytes of a file that is written before
+
+    @property
+    def end(self) -> int: return self.start + len(self.out)
+
+
+def apart(
+    edits: Iterable[Edit],
+    places: Iterable[FilePlace] = (),  # That are taken out
+) -> list[Edit]:  # In the order of the file
+    "Edits of which none touches another, nor a place; of two, the first."
+    gone, free, at = sorted((p.start, p.end) for p in places), list[Edit](), 0
+    for e in sorted(edits, key=lambda e: (e.start, -len(e.out))):
+        n = bisect_left(gone, (e.end,))
+        if e.start < at or n and gone[n - 1][1] > e.start: continue
+        free.append(e)
+        at = e.end
+    return free
+
+
+def with_edits(
+    raw: bytes,
+    edits: Iterable[Edit],  # Apart
+) -> bytes:
+    "A file's bytes after some edits."
+    out, at = list[bytes](), 0
+    for e in sorted(edits, key=lambda e: (e.start, e.end)):
+        out += [raw[at:e.start], e.put]
+        at = max(at, e.end)
+    return b"".join([*out, raw[at:]])
+
 # %% ../../nbs/16_writing/07_tidy.ipynb #61577308
 @dataclass(frozen=True)
 class FilePlan:
@@ -264,9 +305,12 @@ class FilePlan:
     taken: tuple[Taken, ...] = ()  # In the order of the file
     asked: tuple[Doubt, ...] = ()
     over: tuple[tuple[str, int], ...] = ()  # By how much it is still over the budget
+    edits: tuple[Edit, ...] = ()  # Beside what is taken out, and apart from it
 
     @property
-    def after(self) -> bytes: return without(self.file.raw, places_of(self.taken))
+    def after(self) -> bytes:
+        gone = (Edit(p.start, self.file.raw[p.start:p.end]) for p in places_of(self.taken))
+        return with_edits(self.file.raw, (*gone, *self.edits))
 
     @property
     def entries(self) -> list[Taken]:
@@ -362,6 +406,12 @@ def _row(t: Taken, raw: bytes) -> dict[str, Any]:
             "bytes": raw[p.start:p.end].decode()} | {k: v for k, v in told.items() if v is not None}
 
 
+def _edit_row(e: Edit) -> dict[str, Any]:
+    made = {"made": e.made[0], "text": e.made[1].decode()} if e.made else {}
+    return {"kind": "entry", "why": e.why, "reason": e.reason, "start": e.start, "bytes": e.out.decode(),
+            "put": e.put.decode()} | made
+
+
 def archive_lines(
     p: FilePlan,
     now: datetime,
@@ -370,16 +420,29 @@ def archive_lines(
     before, after = sha(p.file.raw), sha(p.after)
     run = digest("tidy", p.file.path, before, after, now.isoformat())
     last = {"kind": "tidy", "before": before, "after": after, "entries": len(p.entries),
-            "text": p.after.decode()}
-    rows = [*(_row(t, p.file.raw) for t in p.taken), last]
+            "edits": len(p.edits), "text": p.after.decode()}
+    rows = [*(_row(t, p.file.raw) for t in p.taken), *map(_edit_row, p.edits), last]
     return run, [{"run": run, "at": now.isoformat()} | r for r in rows]
+
+# %% ../../nbs/16_writing/07_tidy.ipynb #fff4ca37
+def archive_of(path: Path) -> Path:  # Of a file's real path
+    "Where what is taken out of a file goes."
+    beside = path.with_name(path.name + ARCHIVE)
+    if os.path.lexists(beside): return beside
+    try: said = git(path.parent, "rev-parse", "--is-inside-work-tree", "--absolute-git-dir", "--show-prefix")
+    except RepoError: return beside
+    inside, home, above, *rest = os.fsdecode(said).split("\n")
+    odd = inside != "true" or rest != [""]  # A bare repository, or a path of several lines
+    return beside if odd else Path(home, "gnc", "tidy", above, beside.name)
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #a4f03540
 @contextmanager
 def _lock_archive(path: Path, patience: float = 10.0) -> Iterator[IO[bytes]]:
     "The archive, open and held."
     flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    try: handle = os.fdopen(os.open(path, flags, 0o600), "r+b")
+    try:
+        path.parent.mkdir(parents=True, exist_ok=True)
+        handle = os.fdopen(os.open(path, flags, 0o600), "r+b")
     except OSError as e:
         raise BadFile(f"the archive {path} cannot be opened: {e.strerror}; it must be a file that you may "
                       f"write") from None
@@ -405,22 +468,27 @@ def _append(handle: IO[bytes], rows: Sequence[Mapping[str, Any]]) -> None:
     os.fsync(handle.fileno())
 
 
-def _replace(path: Path, raw: bytes, expected: bytes) -> None:
-    "Put other bytes in a file's place, as a whole, if it is what was expected."
+def _sync_folder(path: Path) -> None:
+    if os.name != "posix": return
+    fd = os.open(path, os.O_RDONLY)
+    try: os.fsync(fd)
+    finally: os.close(fd)
+
+
+def _replace(path: Path, raw: bytes, expected: bytes | None, mode: int) -> None:
+    "Put other bytes in a file's place, as a whole, if it is what was expected; none: if there is no file."
     made = path.with_name(f".{path.name}.{uuid.uuid4().hex}.tmp")
     try:
         with open(made, "xb") as f:
-            os.chmod(made, path.stat().st_mode & 0o7777)
+            os.chmod(made, mode)
             f.write(raw)
             f.flush()
             os.fsync(f.fileno())
-        if path.read_bytes() != expected: raise Changed(_MOVED.format(path.name))
+        there = path.read_bytes() if os.path.lexists(path) else None
+        if there != expected: raise Changed(_MOVED.format(path.name))
         os.replace(made, path)
     finally: made.unlink(missing_ok=True)
-    if os.name == "posix":
-        fd = os.open(path.parent, os.O_RDONLY)
-        try: os.fsync(fd)
-        finally: os.close(fd)
+    _sync_folder(path.parent)
 
 
 _MOVED = "{} has changed since it was looked at; nothing was written. Run it again to look anew"
@@ -429,27 +497,30 @@ _MOVED = "{} has changed since it was looked at; nothing was written. Run it aga
 def apply_tidy(
     p: FilePlan,
     now: datetime,
-) -> str:  # The run's name; empty where nothing is taken out
-    "Move what a plan takes out into the archive, and replace the file."
-    if not p.taken: return ""
+) -> str:  # The run's name; empty where nothing is to be done
+    "Write a plan's changes into the archive, then the files that it makes, and then the file."
+    if not p.taken and not p.edits: return ""
     real = p.file.real
-    _check_writable(real, p.file.path)
+    mode = _writable_mode(real, p.file.path)
     run, rows = archive_lines(p, now)
     with _lock_archive(archive_of(real)) as handle:
         if real.read_bytes() != p.file.raw: raise Changed(_MOVED.format(p.file.path))
         _append(handle, rows)
-        _replace(real, p.after, p.file.raw)
+        for name, raw in (e.made for e in p.edits if e.made):
+            if not _holds(real.with_name(name), raw): _replace(real.with_name(name), raw, None, mode)
+        _replace(real, p.after, p.file.raw, mode)
     return run
 
 
-def archive_of(path: Path) -> Path:
-    "Where what is taken out of a file goes."
-    return path.with_name(path.name + ARCHIVE)
+def _holds(path: Path, raw: bytes) -> bool:
+    "Is it a file of just these bytes, and no link?"
+    return path.is_file() and not path.is_symlink() and path.read_bytes() == raw
 
 
-def _check_writable(path: Path, shown: str) -> None:
-    "A rename would replace a file that its owner protects."
-    if path.stat().st_mode & 0o222 and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK): return
+def _writable_mode(path: Path, shown: str) -> int:
+    "A file's mode; a rename would replace a file that its owner protects."
+    mode = path.stat().st_mode & 0o7777
+    if mode & 0o222 and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK): return mode
     raise BadFile(f"{shown}, or its folder, is write-protected; allow writing, and run it again")
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #c4079ccb
@@ -458,44 +529,56 @@ _Row = Mapping[str, Any]
 
 def _runs(raw: bytes) -> list[tuple[_Row, list[_Row]]]:
     "The runs of an archive that were not taken back, the last one first, with their entries."
-    entries: dict[str, dict[tuple[int, str], _Row]] = defaultdict(dict)
+    entries: dict[str, dict[tuple[int, str, str], _Row]] = defaultdict(dict)
     runs: dict[str, _Row] = {}
     for line in raw.split(b"\n"):
         try: r = json.loads(line)
         except (ValueError, RecursionError): continue
         if not isinstance(r, dict) or not isinstance(run := r.get("run"), str): continue
-        kind, start, said = r.get("kind"), r.get("start"), r.get("bytes")
-        if kind == "entry" and isinstance(start, int) and isinstance(said, str): entries[run][start, said] = r
+        kind, start, said, put = r.get("kind"), r.get("start"), r.get("bytes"), r.get("put", "")
+        if kind == "entry" and isinstance(start, int) and isinstance(said, str) and isinstance(put, str):
+            entries[run][start, said, put] = r
         if kind in ("tidy", "undo"): runs.pop(run, None)
         if kind == "tidy": runs[run] = r
     return [(r, [*entries[run].values()]) for run, r in reversed(runs.items())]
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #825c4fdf
-def _pieces(entries: Sequence[_Row]) -> Iterator[tuple[int, bytes]]:
-    "Where in the text that stays a piece belongs, and the piece."
-    taken = 0
-    for r in sorted(entries, key=lambda r: r["start"]):
-        piece = r["bytes"].encode(errors="replace")
-        yield r["start"] - taken, piece
-        taken += len(piece)
+def _pieces(entries: Sequence[_Row]) -> Iterator[tuple[int, bytes, bytes]]:
+    "Where in the text that stays a piece belongs, the piece, and what was put in its place."
+    shift = 0
+    for r in sorted(entries, key=lambda r: (r["start"], len(r["bytes"]))):
+        piece, put = r["bytes"].encode(errors="replace"), r.get("put", "").encode(errors="replace")
+        yield r["start"] + shift, piece, put
+        shift += len(put) - len(piece)
 
 
 def put_back(
     after: bytes,
-    entries: Sequence[_Row],  # Of the archive
+    pieces: Iterable[tuple[int, bytes, bytes]],
 ) -> bytes:
     "A file as it was before some pieces went."
-    out, at = [], 0
-    for upto, piece in _pieces(entries):
-        out += [after[at:upto], piece]
-        at = upto
-    return b"".join([*out, after[at:]])
+    return with_edits(after, (Edit(at, put, piece) for at, piece, put in pieces))
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #d624d416
 def _lines(raw: bytes) -> tuple[list[int], list[bytes]]:
     "Where the lines of a file begin, and the lines; number 0 is its byte order mark."
     starts = line_starts(raw)
     return starts, [raw[a:b] for a, b in zip([0, *starts], starts)]
+
+
+def _by_lines(base: bytes, starts: Sequence[int], entries: Sequence[_Row]) -> list[tuple[int, int, bytes]]:
+    "The lines of the text that stays in which something was done, and what stood there."
+    groups = list[tuple[int, int, list[tuple[int, bytes, bytes]]]]()
+    for at, piece, put in _pieces(entries):
+        first = bisect_right(starts, at) if put else bisect_left(starts, at) + 1
+        last = bisect_right(starts, at + len(put) - 1) + 1 if put else first
+        same = groups and (first < groups[-1][1] or (first, last) == groups[-1][:2])
+        begin, _, pieces = groups.pop() if same else (first, last, [])
+        groups.append((begin, last, [*pieces, (at, piece, put)]))
+    def was(first: int, last: int, pieces: Sequence[tuple[int, bytes, bytes]]) -> bytes:
+        begin = starts[first - 1]
+        return put_back(base[begin:starts[last - 1]], ((at - begin, p, x) for at, p, x in pieces))
+    return [(first, last, was(first, last, pieces)) for first, last, pieces in groups]
 
 
 def put_among(
@@ -507,22 +590,24 @@ def put_among(
     (starts, was), (_, lines) = _lines(base), _lines(now)
     here = {a + k: b + k for a, b, n in SequenceMatcher(None, was, lines).get_matching_blocks()
             if any(x.strip(b"\xef\xbb\xbf \t\r\n") for x in was[a:a + n]) for k in range(n)}
-    groups, out, spans, done = defaultdict[int, bytes](bytes), bytearray(), list[tuple[int, int]](), 0
-    for start, piece in _pieces(entries): groups[bisect_left(starts, start) + 1] += piece
-    for n, piece in groups.items():
+    out, spans, done = bytearray(), list[tuple[int, int]](), 0
+    for n, end, piece in _by_lines(base, starts, entries):
         # The line behind what was above it, and the line that was below it, where they still stand
-        low, high, several = here.get(n - 1, -1) + 1, here.get(n, -1), len(_lines(piece)[1]) - 1
-        if not low and high < 0: return None
-        first, last = low or max(0, high - several), high if high >= 0 else low + several
-        if piece in b"".join(lines[first:last]): continue  # It is there again
-        at = low or high
-        if at < len(lines) and not piece.endswith((b"\n", b"\r")):
+        low, high, several = here.get(n - 1, -1) + 1, here.get(end, -1), len(_lines(piece)[1]) - 1
+        at, wide = (low or high), 0
+        if n < end and (at := here.get(n, -1)) >= 0: wide = end - n
+        if [here.get(n + k) for k in range(wide)] != [at + k for k in range(wide)]: return None
+        if not wide:
+            if not low and high < 0: return None
+            first, last = low or max(0, high - several), high if high >= 0 else low + several
+            if piece in b"".join(lines[first:last]): continue  # It is there again
+            if n < end: return None
+        if at + wide < len(lines) and piece and not piece.endswith((b"\n", b"\r")):
             piece += b"\r\n" if b"\r\n" in now else b"\n"
         out += b"".join(lines[done:at]) + piece
-        spans.append((len(out) - len(piece), len(out)))
-        done = at
+        if not wide: spans.append((len(out) - len(piece), len(out)))
+        done = at + wide
     return bytes(out) + b"".join(lines[done:]), spans
-
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #0b8ff35f
 @dataclass(frozen=True)
@@ -531,23 +616,36 @@ class Undone:
     run: str
     entries: int
     edited: bool  # Was the file edited since? Then it is not what it was, to the byte
+    edits: int = 0
+    left: tuple[str, ...] = ()  # Files that the run made, and that somebody has written in since
 
 
 def _restore(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str, now: datetime) -> bytes | None:
     "A file's bytes with what a run took out; none: they cannot be told."
     if r.get("after") == sha(raw):
-        before = put_back(raw, entries)
+        before = put_back(raw, _pieces(entries))
         return before if sha(before) == r.get("before") else None
     if not (found := put_among(str(r.get("text", "")).encode(errors="replace"), raw, entries)): return None
     f = MemoryFile(shown, Path(shown), found[0], entries_of(found[0], shown), now)
     return found[0] if still_says(f, [FilePlace(shown, a, b, (1, 1)) for a, b in found[1]]) else None
 
 
+def _unmake(path: Path, entries: Sequence[_Row]) -> list[str]:  # Those that stay
+    "Take away the files that a run made, where they hold what it wrote: all of that is in the file again."
+    left = []
+    for name, text in ((r.get("made"), r.get("text")) for r in entries):
+        if not isinstance(name, str) or not isinstance(text, str) or name != Path(name).name: continue
+        made = path.with_name(name)
+        if _holds(made, text.encode(errors="replace")): made.unlink()
+        elif os.path.lexists(made): left.append(name)
+    return left
+
 # %% ../../nbs/16_writing/07_tidy.ipynb #a63cb092
-def has_archived_entries(path: Path) -> bool:
-    "Does the archive beside a file hold a run that was not taken back?"
-    try: return bool(_runs(archive_of(path).read_bytes()))
-    except OSError: return False
+def last_applied(path: Path) -> str:  # Empty: nothing was, or it was taken back
+    "When a file's last run was that was not taken back, as the archive has it."
+    try: runs = _runs(archive_of(path).read_bytes())
+    except OSError: return ""
+    return str(runs[0][0].get("at", "")) if runs else ""
 
 
 def undo_tidy(
@@ -555,20 +653,21 @@ def undo_tidy(
     shown: str,
     now: datetime,
 ) -> Undone:
-    "Bring back what the last run took out of a file."
+    "Take the last run on a file back."
     archive = archive_of(path)
-    if not archive.exists():
-        raise BadFile(f"{shown} has no archive beside it; nothing was ever taken out of it")
-    _check_writable(path, shown)
+    if not archive.exists(): raise BadFile(f"{shown} has no archive; gnc tidy has written nothing in it")
+    mode = _writable_mode(path, shown)
     with _lock_archive(archive) as handle:
         raw = path.read_bytes()
         for r, entries in _runs(handle.read()):
             before = raw if r.get("before") == sha(raw) else _restore(r, entries, raw, shown, now)
-            if before == raw: continue  # Cut off before the file was replaced
             if before is None:
-                raise Changed(f"{shown} was edited where something was taken out; nothing was written. That "
-                              f"stands in {archive.name}: copy back what you need")
-            _replace(path, before, raw)
+                raise Changed(f"{shown} was edited where something was changed; nothing was written. What "
+                              f"stood there is in {archive}: copy back what you need")
+            if before != raw: _replace(path, before, raw, mode)
+            left = _unmake(path, entries)
+            if before == raw: continue  # Cut off before the file was replaced
             _append(handle, [{"kind": "undo", "run": r["run"], "at": now.isoformat()}])
-            return Undone(str(r["run"]), int(r["entries"]), r.get("after") != sha(raw))
+            return Undone(str(r["run"]), int(r["entries"]), r.get("after") != sha(raw),
+                          int(r.get("edits", 0)), tuple(left))
     raise BadFile(f"nothing to take back: {shown} is as it was before it was tidied")
