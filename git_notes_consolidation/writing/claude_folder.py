@@ -16,7 +16,7 @@ from ..text.words import split_sentences, words_of
 from .markdown import (
     BadFile, blocks_of, front_matter, line_starts, text_of)
 from .reading import memory_files, real_path
-from .tidy import Edit, apart, with_edits
+from .tidy import Edit, apart, holds, with_edits
 
 # %% auto #0
 __all__ = ['MemoryFolder', 'read_folder', 'problems_of', 'folder_edits']
@@ -47,11 +47,14 @@ class Topic:
         if said := self.fields.get("description"): return " ".join(said.split())
         return first_sentence(self.text)
 
+    @property
+    def all_words(self) -> str: return "\n".join((self.path, *self.fields.values(), self.text))
+
 
 def first_sentence(text: str, most: int = 120) -> str:
     "The first words below the headings, on one line."
-    lines = (re.sub(r"^\W+", "", x).strip() for x in text.split("\n") if not x.lstrip().startswith(("#", "```")))
-    line = next(filter(None, lines), "")[:1000]
+    lines = (x for x in text.split("\n") if not x.lstrip().startswith(("#", "```")))
+    line = next(filter(None, (re.sub(r"^\W+", "", x).strip() for x in lines)), "")[:1000]
     s = line[:split_sentences(line)[0].end].strip() if line else ""
     return s if len(s) <= most else s[:most].rpartition(" ")[0] + " …"
 
@@ -194,13 +197,14 @@ def _copies(f: MemoryFolder) -> Iterator[Problem]:
 
 
 def _items(f: MemoryFolder) -> Iterator[Problem]:
-    first = dict[str, int]()
+    first, texts = dict[str, int](), dict[str, str]()
     for i in items_of(f):
         line = first.setdefault(i.topic.path, i.line)
-        if line != i.line: yield Problem("twice", INDEX, i.line, i.topic.path, f"line {line} links it already")
+        again = f"line {line} links it already"
+        if line != i.line: yield Problem("twice", INDEX, i.line, i.topic.path, again)
         own = {w for w in words_of(i.words) if len(w) > 3}
-        told = f"{i.topic.path} {i.topic.title} {i.topic.description} {i.topic.text}".casefold()
-        if len(own) > 2 and not any(w[:5] in told for w in own):
+        if i.topic.path not in texts: texts[i.topic.path] = i.topic.all_words.casefold()
+        if len(own) > 2 and not any(w[:5] in texts[i.topic.path] for w in own):
             yield Problem("unlike", INDEX, i.line, i.topic.path, "the topic has none of the line's words")
 
 # %% ../../nbs/16_writing/09_claude_folder.ipynb #fadb14c4
@@ -221,7 +225,8 @@ def problems_of(
     return sorted(found, key=lambda p: (p.path != INDEX, p.path, p.line))
 
 # %% ../../nbs/16_writing/09_claude_folder.ipynb #b312cfeb
-_RULES = re.compile(r"(?i)rule|convention|command|always|never|important|must|critical|prefer|feedback|workflow")
+_RULES = re.compile(r"(?i)rule|convention|command|always|never|important|must|critical|prefer|feedback|"
+                    r"workflow")
 
 
 class Section(NamedTuple):
@@ -249,13 +254,15 @@ def sections_of(raw: bytes) -> list[Section]:
 
 def _is_detail(f: MemoryFolder, lines: Sequence[str]) -> bool:
     said = [x for x in lines[1:] if x.strip()]
-    return len(said) > 3 and 2 * sum(bool((m := _ITEM.match(x)) and f.topic_at(m[2])) for x in said) < len(said)
+    links = [x for x in said if (m := _ITEM.match(x)) and f.topic_at(m[2])]
+    return len(said) > 3 and 2 * len(links) < len(said)
 
 
 def _paths_for(title: str) -> Iterator[str]:
     "Names for a new file, the best one first."
     stem = re.sub(r"[\W_]+", "-", title.lower()).strip("-")[:60].strip("-") or "section"
-    yield from (f"{stem}{f'-{n}' if n > 1 else ''}.md" for n in range(1, 10_000))
+    first = 2 if f"{stem}.md" == INDEX.lower() else 1  # Small letters or not, many disks do not tell
+    yield from (f"{stem}{f'-{n}' if n > 1 else ''}.md" for n in range(first, 10_000))
 
 
 def _line_of(title: str, path: str, hook: str) -> str:
@@ -277,13 +284,12 @@ def _move(f: MemoryFolder, s: Section, starts: Sequence[int], path: str, end: st
 def _moves(f: MemoryFolder) -> Iterator[Edit]:
     "The sections that can leave an index, the longest first and rules last."
     starts, end = line_starts(f.raw), "\r\n" if b"\r\n" in f.raw else "\n"
-    lines, taken = [f.raw[a:b].decode() for a, b in zip(starts, starts[1:])], {p.name for p in f.top.iterdir()}
+    lines, taken = [f.raw[a:b].decode() for a, b in zip(starts, starts[1:])], set[str]()
     able = [s for s in sections_of(f.raw) if _is_detail(f, lines[s.first:s.last])]
     for s in sorted(able, key=lambda s: (bool(_RULES.search(s.title)), starts[s.first] - starts[s.last])):
         for path in _paths_for(s.title):
-            e = _move(f, s, starts, path, end)
-            # A run that was cut off may have written it already
-            if path not in taken or e.made and (f.top / path).is_file() and (f.top / path).read_bytes() == e.made[1]: break
+            e, there = _move(f, s, starts, path, end), f.top / path
+            if path not in taken and (not there.exists() or e.made and holds(there, e.made[1])): break
         taken.add(path)
         if len(e.put) < len(e.out): yield e
 

@@ -326,8 +326,8 @@ def _named_folder(root: Path, base: Path, home: Path) -> Path | None:
     local = ".claude/settings.local.json"
     try: ours = not git(root, "ls-files", "--", local)
     except RepoError: ours = True
-    files = [*(Path(m, "managed-settings.json") for m in _MANAGED), *[root / local] * ours, base / "settings.json"]
-    for f in files:
+    managed = [Path(m, "managed-settings.json") for m in _MANAGED]
+    for f in (*managed, *[root / local] * ours, base / "settings.json"):
         try: said = json.loads(f.read_bytes())["autoMemoryDirectory"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError): continue
         if isinstance(said, str) and said.startswith("~/"): return home / said[2:]
@@ -344,7 +344,8 @@ def claude_folder(
     base = Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude").expanduser()
     roots = (project_root(Path(path)), Path(path).resolve())
     named = _named_folder(roots[0], base, home)
-    for folder in (tried := [named] if named else [base / "projects" / project_slug(r) / "memory" for r in roots]):
+    tried = [named] if named else [base / "projects" / project_slug(r) / "memory" for r in roots]
+    for folder in tried:
         if folder.is_dir(): return folder
     raise BadFile(f"Claude Code has no memory of this project: {tried[0]} is not there; name a file or a "
                   "folder")

@@ -10,7 +10,8 @@ from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
 from typing import NamedTuple
 from urllib.parse import quote
-from ..staleness.file_check import Dead, FileName, Tree, dead_names, file_names, read_tree
+from ..staleness.file_check import (
+    Dead, FileName, Tree, dead_names, file_names, read_tree)
 from ..staleness.history import LOG, tip_of
 from ..store.git import Repo, RepoError, git
 from .markdown import line_starts
@@ -97,13 +98,14 @@ def name_today(
     for _ in range(5):
         path = moved_to(repo, path, commit)
         if not path or path in tree.files or any(p.startswith(f"{path}/") for p in tree.files): return path
-        commit = git(repo.path, *LOG, "-1", "--no-renames", "--diff-filter=D", "--format=%H", tip_of(repo), "--",
-                     f":(top,literal){path}").decode().strip("\0\n")
+        commit = git(repo.path, *LOG, "-1", "--no-renames", "--diff-filter=D", "--format=%H", tip_of(repo),
+                     "--", f":(top,literal){path}").decode().strip("\0\n")
     return ""
 
 # %% ../../nbs/16_writing/10_renames.ipynb #aa61b122
-_AWAY = re.compile(r"(?i)(?:^|[/_.-])(?:archived?s?|old|legacy|deprecated|trash(?:can)?|attic|graveyard|backups?|"
-                   r"bak|obsolete|unused|removed|historical|history|done|completed|resolved)(?=[/_.-]|$)")
+_AWAY = re.compile(r"(?i)(?:^|[/_.-])(?:archived?s?|old|legacy|deprecated|trash(?:can)?|attic|graveyard|"
+                   r"backups?|bak|obsolete|unused|removed|historical|history|done|completed|resolved)"
+                   r"(?=[/_.-]|$)")
 
 
 def is_put_away(was: str, now: str) -> bool:
@@ -129,22 +131,23 @@ def new_text(repo: Repo, d: Dead, base: str, tree: Tree) -> str:  # Empty: it is
     there = [p for p in seen if not p.startswith("..") and _was_there(repo, d.commit, p)]
     if len(there) != 1: return ""
     now = name_today(repo, there[0], d.commit, tree)
-    if not now or now != d.now or not re.fullmatch(r"[\w@.+/-]+", now) or is_put_away(there[0], now): return ""
+    if not now or now != d.now or is_put_away(there[0], now): return ""
+    if not re.fullmatch(r"[\w@.+/-]+", now): return ""  # It might end the link or the code that it stands in
     now = posixpath.relpath(now, seen[there[0]] or ".")
     return now + d.name.text[len(text):]
 
 # %% ../../nbs/16_writing/10_renames.ipynb #4b183177
 _TOLD = re.compile(
-    r"(?i)\b\d{4}-\d\d(?:-\d\d)?\b|\b(?:change ?logs?|history|recent(?:ly)?|completed|previous(?:ly)?|sessions?|"
-    r"releases?|lessons?|was|were|used to|had|did|formerly|originally|added|created|moved?|renamed?|migrat\w+|"
-    r"refactored|extracted|split|replaced|replaces|fixed|removed|deleted|deprecated|merged|instead of|no longer|"
-    r"now in)\b|→|->")
+    r"(?i)\b\d{4}-\d\d(?:-\d\d)?\b|→|->|\b(?:change ?logs?|history|recent(?:ly)?|completed|previous(?:ly)?|"
+    r"sessions?|releases?|lessons?|was|were|used to|had|did|formerly|originally|added|created|moved?|"
+    r"renamed?|migrat\w+|refactored|extracted|split|replaced|replaces|fixed|removed|deleted|deprecated|"
+    r"merged|instead of|no longer|now in)\b")
 
 
 def _tells(d: Dead, line: str, now: str) -> bool:
     "Does a line tell of the past, or name the new path already?"
-    rest = line.replace(d.name.text, "")
-    return now in line or any(_TOLD.search(x) for x in (rest, d.name.around.replace(d.name.text, ""), d.name.under))
+    rest = (x.replace(d.name.text, "") for x in (line, d.name.around))
+    return now in line or any(_TOLD.search(x) for x in (*rest, d.name.under))
 
 # %% ../../nbs/16_writing/10_renames.ipynb #db25b39a
 _BEFORE = r"(?<![\w/.@:~\\$%+-])((?:(?<!\w)(?:\./|mdc:|@))?)"
@@ -174,7 +177,8 @@ def rename_edits(
     tree: Tree | None = None,  # Default: the working tree
 ) -> dict[str, list[Edit]]:  # By path, where there are any
     "The edits that write renamed paths anew."
-    tree, texts = tree or read_tree(repo), {p: raw.decode("utf-8", "replace") for p, raw in files.items()}
+    tree = tree or read_tree(repo)
+    texts = {p: raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace") for p, raw in files.items()}
     out = defaultdict[str, list[Edit]](list)
     for p, found in dead_names(repo, texts, tree, each=True).items():
         starts, of_line = line_starts(files[p]), defaultdict[tuple[int, str], list[Dead]](list)

@@ -507,12 +507,12 @@ def apply_tidy(
         if real.read_bytes() != p.file.raw: raise Changed(_MOVED.format(p.file.path))
         _append(handle, rows)
         for name, raw in (e.made for e in p.edits if e.made):
-            if not _holds(real.with_name(name), raw): _replace(real.with_name(name), raw, None, mode)
+            if not holds(real.with_name(name), raw): _replace(real.with_name(name), raw, None, mode)
         _replace(real, p.after, p.file.raw, mode)
     return run
 
 
-def _holds(path: Path, raw: bytes) -> bool:
+def holds(path: Path, raw: bytes) -> bool:
     "Is it a file of just these bytes, and no link?"
     return path.is_file() and not path.is_symlink() and path.read_bytes() == raw
 
@@ -572,7 +572,8 @@ def _by_lines(base: bytes, starts: Sequence[int], entries: Sequence[_Row]) -> li
     for at, piece, put in _pieces(entries):
         first = bisect_right(starts, at) if put else bisect_left(starts, at) + 1
         last = bisect_right(starts, at + len(put) - 1) + 1 if put else first
-        same = groups and (first < groups[-1][1] or (first, last) == groups[-1][:2])
+        before = groups[-1][:2] if groups else (0, 0)
+        same = first < before[1] or (first, last) == before or bool(put) and before[0] < before[1] == first
         begin, _, pieces = groups.pop() if same else (first, last, [])
         groups.append((begin, last, [*pieces, (at, piece, put)]))
     def was(first: int, last: int, pieces: Sequence[tuple[int, bytes, bytes]]) -> bytes:
@@ -636,7 +637,7 @@ def _unmake(path: Path, entries: Sequence[_Row]) -> list[str]:  # Those that sta
     for name, text in ((r.get("made"), r.get("text")) for r in entries):
         if not isinstance(name, str) or not isinstance(text, str) or name != Path(name).name: continue
         made = path.with_name(name)
-        if _holds(made, text.encode(errors="replace")): made.unlink()
+        if holds(made, text.encode(errors="replace")): made.unlink()
         elif os.path.lexists(made): left.append(name)
     return left
 

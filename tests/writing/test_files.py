@@ -77,7 +77,7 @@ def test_entries_lie_in_their_bytes_and_what_goes_is_all_that_changes(raw, data)
         for t in taken: rest, at = rest + raw[at:t.entry.place.start], t.entry.place.end
         assert p.after == rest + raw[at:]
         _, rows = tidy.archive_lines(p, SAMPLE_NOW)
-        assert tidy.put_back(p.after, rows[:-1]) == raw
+        assert tidy.put_back(p.after, tidy._pieces(rows[:-1])) == raw
 
 
 @given(FILES, st.integers(1, 12))
@@ -485,7 +485,7 @@ def test_claude_codes_folder_is_found_for_every_worktree(repo, tmp_path, monkeyp
     assert {len(f["taken"]) for f in dry["files"]} == {0, 2} and (there / "MEMORY.md").read_text() == NOTES
     git(repo, "worktree", "add", "-q", str(tmp_path / "other"))
     assert claude_folder(tmp_path / "other", os.environ) == there
-    assert gnc("tidy", "--claude", "--apply").code == 0 and (there / "MEMORY.md").read_text() == TIDY
+    assert gnc("tidy", "--claude", "--apply").code == 0 and (there / "MEMORY.md").read_text() == TIDY + "\n- [pnpm](pnpm.md) — Use pnpm\n"
     assert gnc("tidy", "--claude", "--undo").code == 0 and (there / "MEMORY.md").read_text() == NOTES
 
 

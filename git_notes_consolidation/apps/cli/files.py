@@ -170,8 +170,9 @@ def _edit_lines(p: files_tidy.FilePlan, done: bool, most: int = 10) -> Iterator[
     grid.add_column(width=5, justify="right")
     grid.add_column(overflow="fold")
     for r in rows[:most]:
+        head = r["old"].partition("\n")[0].strip("# \r")
         told = {"renamed": f"{r['old']} → {r['new']}", "linked": f"a link to {r['reason']}",
-                "moved": f"“{r['old'].split(chr(10))[0].lstrip('# ')}” moves to {r['reason']}, with a link left"}
+                "moved": f"“{head}” moves to {r['reason']}, with a link left"}
         grid.add_row(Text(str(r["line"])), Text(plain(told[r["why"]], 300), style="green"))
     if len(rows) > most: grid.add_row("", Text(f"… and {len(rows) - most} more"))
     yield Text(f"{plain(p.file.path)}: {'written' if done else 'would be written'}", style="bold")
@@ -298,7 +299,7 @@ def _plan_lines(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -
         yield Text(f"  To remove one of them: {_command(p.file.path)} --take LINE", style="dim")
     if more := len(p.asked) - len(few):
         yield Text(f"… and {more} more; -v shows all")
-    if not p.taken and not p.asked and not p.edits: yield Text("Nothing to do: no duplicates, nothing replaced.")
+    if not (p.taken or p.asked or p.edits): yield Text("Nothing to do: no duplicates, nothing replaced.")
     if p.over:
         much = ", ".join(f"{n:,} {k}" for k, n in p.over)
         yield Text(f"Still over the budget by {much}; nothing is removed for it, because removing all "
@@ -330,8 +331,8 @@ def _undo(call: Call, found: Sequence[Path], several: bool) -> None:
     for p in files:
         try: u = files_tidy.undo_tidy(files_reading.real_path(p), str(p), call.clock())
         except RepoError as e: refused.append(e); continue
-        rows.append({"path": str(p), "run_id": u.run, "entries": u.entries, "edits": u.edits, "edited": u.edited,
-                     "left": [*u.left]})
+        rows.append({"path": str(p), "run_id": u.run, "entries": u.entries, "edits": u.edits,
+                     "edited": u.edited, "left": [*u.left]})
     if not rows: raise refused[0]
     call.show({"undone": rows, "refused": [*map(str, refused)]}, *map(_undone_line, rows))
     _end(call, (), [*map(str, refused)])
@@ -386,11 +387,12 @@ def _claude_problems(call: Call) -> tuple[files_claude.MemoryFolder, list[files_
 
 def _problem_lines(problems: Sequence[files_claude.Problem]) -> Lines:
     "What is wrong in a memory folder."
-    if not problems: return [Text("Claude Code's folder: every topic is linked and all of the index is read.\n")]
+    if not problems: return [Text("Claude Code's folder: all topics are linked, all of the index is read.\n")]
     grid = Table.grid(padding=(0, 2, 0, 0))
     for _ in range(3): grid.add_column(overflow="fold")
     for p in problems:
-        grid.add_row(Text(plain(f"{p.path}:{p.line}", 60)), Text(plain(p.name if p.name != p.path else "", 60)),
+        name = "" if p.name == p.path or p.name in p.reason else p.name
+        grid.add_row(Text(plain(f"{p.path}:{p.line}", 60)), Text(plain(name, 60)),
                      Text(plain(p.reason, 120), style="dim"))
     return [Text(f"Claude Code's folder: {counted_noun(len(problems), 'problem')}", style="bold"), grid, ""]
 
@@ -415,7 +417,8 @@ def _with_folder(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[files
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #90878cdb
 @app.command(epilog=examples(
     "tidy: what CLAUDE.md, AGENTS.md and others name that is not there", "tidy --check: for CI",
-    "tidy --apply: write paths that were renamed", "tidy MEMORY.md: show what would be removed", "tidy MEMORY.md --apply: remove it",
+    "tidy --apply: write paths that were renamed", "tidy MEMORY.md: show what would be removed",
+    "tidy MEMORY.md --apply: remove it",
     "tidy MEMORY.md --undo: bring it back", "tidy MEMORY.md --lines 200: for a host that reads no more",
     "tidy MEMORY.md --take 12: remove what you say", "tidy --claude: Claude Code's notes on this project",
     "tidy --claude --apply: link what nothing links, move what is not read"))
@@ -478,7 +481,8 @@ def tidy(
         call.show({"files": rows, "applied": apply, "refused": refused, "passed": skipped,
                    "problems": [p._asdict() for p in wrong],
                    "dead": [{"path": p} | x.to_dict() for p, xs in dead.items() for x in xs]},
-                  *(_problem_lines(wrong) if claude else ()), *edits, Text("\n").join(told), *(x for p, xs in dead.items() if xs for x in _dead_lines(p, xs)))
+                  *(_problem_lines(wrong) if claude else ()), *edits, Text("\n").join(told),
+                  *(x for p, xs in dead.items() if xs for x in _dead_lines(p, xs)))
     _end(call, skipped, refused)
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #ff8590be
