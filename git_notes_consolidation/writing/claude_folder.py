@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 from typing import Literal, NamedTuple
-from ..staleness.file_check import file_names
+from ..staleness.file_check import Tree, dead_names, file_names
+from ..store.git import Repo
 from ..text.words import split_sentences, words_of
 from .markdown import (
     BadFile, blocks_of, front_matter, line_starts, text_of)
@@ -19,7 +20,7 @@ from .reading import memory_files, real_path
 from .tidy import Edit, apart, holds, with_edits
 
 # %% auto #0
-__all__ = ['MemoryFolder', 'read_folder', 'problems_of', 'folder_edits']
+__all__ = ['MemoryFolder', 'read_folder', 'problems_of', 'gone_names', 'folder_edits']
 
 # %% ../../nbs/16_writing/09_claude_folder.ipynb #12799508
 INDEX = "MEMORY.md"
@@ -32,6 +33,7 @@ class Topic:
     path: str  # From the folder
     text: str  # Without its front matter
     fields: Mapping[str, str]  # Of the front matter
+    line: int = 1  # At which the text begins
 
     @property
     def title(self) -> str:
@@ -93,7 +95,8 @@ def read_folder(
         except (BadFile, OSError) as e: skipped.append(f"skipped: {e}"); continue
         if path == INDEX: raw = said; continue
         fields, n = front_matter(text)
-        topics.append(Topic(path, text[n:].strip(), fields))
+        body = text[n:].lstrip()
+        topics.append(Topic(path, body.rstrip(), fields, text.count("\n", 0, len(text) - len(body)) + 1))
     return MemoryFolder(top, raw, tuple(topics), tuple(skipped))
 
 # %% ../../nbs/16_writing/09_claude_folder.ipynb #792d5bb6
@@ -166,7 +169,7 @@ def items_of(f: MemoryFolder) -> list[Item]:
     return found
 
 # %% ../../nbs/16_writing/09_claude_folder.ipynb #aa9b4099
-What = Literal["dead", "orphan", "copy", "twice", "unlike", "unread", "index"]
+What = Literal["dead", "orphan", "copy", "twice", "unlike", "unread", "index", "gone"]
 
 
 class Problem(NamedTuple):
@@ -223,6 +226,19 @@ def problems_of(
     found += [Problem("orphan", t.path, 1, t.path, "nothing that Claude Code reads leads to it")
               for t in f.topics if t.path not in there]
     return sorted(found, key=lambda p: (p.path != INDEX, p.path, p.line))
+
+# %% ../../nbs/16_writing/09_claude_folder.ipynb #5219a0c1
+def gone_names(
+    f: MemoryFolder,
+    repo: Repo,
+    tree: Tree,
+) -> list[Problem]:
+    "What a memory folder names of a repository that is no longer there."
+    texts = {INDEX: (f.text, 1)} | {t.path: (t.text, t.line) for t in f.topics}
+    key = {p.replace("/", ":"): p for p in texts}  # In no folder: names are seen from the top
+    found = dead_names(repo, {k: texts[p][0] for k, p in key.items()}, tree)
+    return [Problem("gone", key[k], d.name.line + texts[key[k]][1] - 1, d.name.text, d.reason)
+            for k, ds in found.items() for d in ds if d.what != "missing" and d.name.form != "link"]
 
 # %% ../../nbs/16_writing/09_claude_folder.ipynb #b312cfeb
 _RULES = re.compile(r"(?i)rule|convention|command|always|never|important|must|critical|prefer|feedback|"

@@ -127,6 +127,7 @@ def _folder_of(n: FileName) -> str:
 def new_text(repo: Repo, d: Dead, base: str, tree: Tree) -> str:  # Empty: it is not certain
     "What is to be written in a name's place."
     text = _folder_of(d.name)
+    if "/" not in d.name.text and d.name.form not in ("link", "import") and base: return ""
     seen = {posixpath.normpath(posixpath.join(b, text)): b for b in (base, "")}
     there = [p for p in seen if not p.startswith("..") and _was_there(repo, d.commit, p)]
     if len(there) != 1: return ""
@@ -171,6 +172,10 @@ def _line_edits(raw: bytes, start: int, end: int, dead: Sequence[Dead], now: str
         if raw[begin:begin + len(out)] == out: yield Edit(begin, out, now.encode(), "renamed", dead[0].reason)
 
 # %% ../../nbs/16_writing/10_renames.ipynb #69bb2355
+_PATHS = ("path", "glob")
+_DATED = re.compile(r"\d{4}[-_]\d\d[-_]\d\d[^/]*$")  # A file of one day tells what was then
+
+
 def rename_edits(
     repo: Repo,
     files: Mapping[str, bytes],  # By path from the top of the repository
@@ -180,13 +185,15 @@ def rename_edits(
     tree = tree or read_tree(repo)
     texts = {p: raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace") for p, raw in files.items()}
     out = defaultdict[str, list[Edit]](list)
-    for p, found in dead_names(repo, texts, tree, each=True).items():
+    now = {p: t for p, t in texts.items() if not _DATED.search(p)}
+    for p, found in dead_names(repo, now, tree, each=True).items():
         starts, of_line = line_starts(files[p]), defaultdict[tuple[int, str], list[Dead]](list)
-        named = Counter((n.line, n.text) for n in file_names(texts[p]))
-        for d in found: of_line[d.name.line, d.name.text].append(d)
+        named = Counter((n.line, n.text) for n in file_names(texts[p]) if n.kind in _PATHS)
+        for d in found:
+            if d.name.kind in _PATHS: of_line[d.name.line, d.name.text].append(d)
         for (line, text), ds in of_line.items():
             d, base = ds[0], posixpath.dirname(p)
             if d.what != "renamed" or d.name.form == "tree" or named[line, text] != len(ds): continue
-            if line < len(starts) and (now := new_text(repo, d, base, tree)):
-                out[p] += _line_edits(files[p], starts[line - 1], starts[line], ds, now)
+            if line < len(starts) and (new := new_text(repo, d, base, tree)):
+                out[p] += _line_edits(files[p], starts[line - 1], starts[line], ds, new)
     return dict(out)

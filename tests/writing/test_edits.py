@@ -73,7 +73,8 @@ def home(tmp_path, monkeypatch):
     def lines(*ns): return "".join(f"line {n}\n" for n in ns)
     texts = {"src/app.py": lines(*range(30)), "src/empty.py": "", "src/twin.py": "same\n", "src/twin2.py": "same\n", "src/half.py": lines(*range(100, 140)),
              "src/named.py": lines(*range(200, 260)), "docs/plan.md": lines(*range(300, 330)), "docs/odd.md": lines(*range(400, 430)),
-             "src/first.py": lines(*range(800, 820)), "lib/a.py": lines(*range(500, 520)), "lib/__init__.py": "", "mixed/a.py": lines(*range(600, 620)), "mixed/b.py": lines(*range(700, 720))}
+             "src/first.py": lines(*range(800, 820)), "lib/a.py": lines(*range(500, 520)), "lib/__init__.py": "",
+             "mixed/a.py": lines(*range(600, 620)), "mixed/b.py": lines(*range(700, 720))}
     for name, text in texts.items(): (made / name).write_text(text)
     git(made, "add", "."); git(made, "commit", "-qm", "Begin")
     for folder in ("src/main", "pkg", "docs/archive", "x", "y", "docs/(odd)"): (made / folder).mkdir()
@@ -89,13 +90,17 @@ def home(tmp_path, monkeypatch):
 
 
 FORMS = {  # As it stands, and as it is written; the same: it is left alone
-    "Start `src/app.py`": "Start `src/main/run.py`", "Start `./src/app.py:12`.": "Start `./src/main/run.py:12`.", "[a](src/app.py#L3)": "[a](src/main/run.py#L3)",
-    "[a](mdc:src/app.py)": "[a](mdc:src/main/run.py)", "![a](./src/app.py)": "![a](./src/main/run.py)", "See @src/app.py, please": "See @src/main/run.py, please",
+    "Start `src/app.py`": "Start `src/main/run.py`", "Start `./src/app.py:12`.": "Start `./src/main/run.py:12`.",
+    "[a](src/app.py#L3)": "[a](src/main/run.py#L3)",
+    "[a](mdc:src/app.py)": "[a](mdc:src/main/run.py)", "![a](./src/app.py)": "![a](./src/main/run.py)",
+    "See @src/app.py, please": "See @src/main/run.py, please",
     "Start with src/app.py.": "Start with src/main/run.py.", "```bash\npython src/app.py -v\n```": "```bash\npython src/main/run.py -v\n```",
-    "Code is in `lib/`, tests in `lib/*.py`": "Code is in `pkg/core/`, tests in `pkg/core/*.py`", "`lib/__init__.py` is empty": "`pkg/core/__init__.py` is empty",
+    "Code is in `lib/`, tests in `lib/*.py`": "Code is in `pkg/core/`, tests in `pkg/core/*.py`",
+    "`lib/__init__.py` is empty": "`pkg/core/__init__.py` is empty",
     "`src/app.py::test_it` and (`src/app.py`)": "`src/main/run.py::test_it` and (`src/main/run.py`)", "Use `src/named.py`": "Use `pkg/named.py`",
     "`src/app.py.bak` `my/src/app.py` `src/app.pyc` and `src/app.py`": "`src/app.py.bak` `my/src/app.py` `src/app.pyc` and `src/main/run.py`",
-    **{x: x for x in ("`src/app.py` moved to `src/main/run.py`", "- 2026-02-01: begun `src/app.py`", "## Completed\n\n- `src/app.py` runs", "`app.py` starts it",
+    **{x: x for x in ("`src/app.py` moved to `src/main/run.py`", "- 2026-02-01: begun `src/app.py`",
+                      "## Completed\n\n- `src/app.py` runs", "`app.py` starts it",
                       "`src/empty.py` here", "`src/twin.py` here", "`src/half.py` here", "`docs/plan.md` here", "[x](docs/odd.md)", "`mixed/` here",
                       "```\nsrc\n├── app.py\n└── x.py\n```", "`src/app.py` was removed; `src/app.py` runs")}}
 
@@ -124,7 +129,8 @@ def test_found_shown_written_checked_and_taken_back(home):
     git(home, "add", "."); git(home, "commit", "-qm", "Files")
     dry = gnc("tidy")
     assert "3  src/app.py → src/main/run.py" in dry.out and "gnc tidy --apply" in dry.out and git(home, "status", "--porcelain") in ("", b"")
-    assert gnc("--json", "tidy").json["renames"][0] | {"reason": ""} == {"path": "CLAUDE.md", "line": 3, "why": "renamed", "old": "src/app.py", "new": "src/main/run.py", "reason": ""}
+    row = gnc("--json", "tidy").json["renames"][0]
+    assert [row[k] for k in ("path", "line", "why", "old", "new")] == ["CLAUDE.md", 3, "renamed", "src/app.py", "src/main/run.py"]
     assert "+Run `src/main/run.py`" in gnc("tidy", "--diff").out and (home / "CLAUDE.md").read_text() == text
     done = gnc("--json", "tidy", "--apply")
     assert done.code == 0 and [r["name"] for r in done.json["dead"]] == ["nope.md"] and all(f["run_id"] for f in done.json["files"])
@@ -172,7 +178,8 @@ INDEX = ("# Memory\n\n- [Testing](testing.md) — how tests are run\n- [Deployin
          "- [Tests](testing.md) — once more\n\n" + DETAIL + "\n## Rules\n\n- Ask before a push\n")
 TOPICS = {"testing.md": "---\nname: testing\ndescription: How the tests are run\n---\nRun `make test`; see [[fixtures]].\n",
           "fixtures.md": "# Fixtures\n\nThey lie in a folder.\n", "build.md": "# How to build\n\nThe build needs Go.\n",
-          "cut.md": "---\nname: cut\ndescription: Releases are cut on Tuesdays\n---\nBy Ada.\n", "cut2.md": "---\nname: cut-2\ndescription: Releases are cut on tuesdays\n---\nBy Bo.\n"}
+          "cut.md": "---\nname: cut\ndescription: Releases are cut on Tuesdays\n---\nBy Ada.\n",
+          "cut2.md": "---\nname: cut-2\ndescription: Releases are cut on tuesdays\n---\nBy Bo.\n"}
 WRONG = {("dead", "MEMORY.md", "deploy.md"), ("unlike", "MEMORY.md", "build.md"), ("twice", "MEMORY.md", "testing.md"), ("copy", "cut2.md", "cut.md")}
 MENDED = {("orphan", "cut.md", "cut.md"), ("orphan", "cut2.md", "cut2.md"), ("unread", "MEMORY.md", "lines 201–233")}
 
@@ -194,6 +201,19 @@ def memory(tmp_path, monkeypatch):
     return fill(tmp_path / "home" / ".claude" / "projects" / project_slug(project.resolve()) / "memory")
 
 
+def test_what_it_names_of_the_repository_is_held_against_it(memory):
+    "With its line, below front matter; what it says of no repository, and what never was there, is left."
+    (Path("src")).mkdir(); Path("src/app.py").write_text("x\n" * 9); Path("src/old.py").write_text("y\n" * 9)
+    save = ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "x")
+    git(".", "add", "."); git(".", *save); git(".", "mv", "src/app.py", "src/run.py"); git(".", "rm", "-q", "src/old.py"); git(".", *save)
+    fill(memory, "- [T](testing.md) — of tests\n", {"testing.md": "---\nname: t\n---\n\nRun `src/app.py` first. Then run `src/old.py`, or `src/no.py`.\n"})
+    for name in TOPICS.keys() - {"testing.md"}: (memory / name).unlink()
+    rows = gnc("--json", "tidy", "--claude", "--check").json["problems"]
+    assert [(r["what"], r["path"], r["line"], r["name"]) for r in rows] == [("gone", "testing.md", 5, "src/app.py"), ("gone", "testing.md", 5, "src/old.py")]
+    gnc("tidy", "--claude", "--apply")
+    assert "Run `src/run.py` first" in (memory / "testing.md").read_text() and {p[2] for p in wrong()} == {"src/old.py"}
+
+
 def wrong(): return {(p["what"], p["path"], p["name"]) for p in gnc("--json", "tidy", "--claude", "--check").json["problems"]}
 
 
@@ -205,7 +225,8 @@ def test_what_is_wrong_is_found_shown_mended_and_taken_back(memory):
     assert gnc("tidy", "--claude", "--apply").code == 0 and wrong() == WRONG
     index = (memory / "MEMORY.md").read_text()
     assert "- [cut](cut.md) — Releases are cut on Tuesdays\n" in index and "## Rules\n\n- Ask before a push\n" in index and DETAIL.strip() not in index
-    assert (memory / "session-of-march.md").read_text().endswith(DETAIL) and "## Session of March\n\n- [Session of March](session-of-march.md) — We looked" in index
+    assert (memory / "session-of-march.md").read_text().endswith(DETAIL)
+    assert "## Session of March\n\n- [Session of March](session-of-march.md) — We looked" in index
     assert gnc("tidy", "--claude", "--undo").code == 0 and bytes_of(memory) == was
 
 
@@ -217,7 +238,8 @@ def test_a_healthy_folder_is_left_alone(memory):
 
 
 @pytest.mark.parametrize("end", ["\n", "\r\n"])
-@pytest.mark.parametrize("index", ["", "x\n\ny", "- [A](a.md)\n  more of it\n\n\nLast", "# A\n\n## B\n\n- [A](a.md)", "```\n- [C](c.md)\n```\n", "---\nname: x\n---\n- [A](a.md)\n"])
+@pytest.mark.parametrize("index", ["", "x\n\ny", "- [A](a.md)\n  more of it\n\n\nLast",
+                                   "# A\n\n## B\n\n- [A](a.md)", "```\n- [C](c.md)\n```\n", "---\nname: x\n---\n- [A](a.md)\n"])
 def test_a_line_is_added_where_its_like_stand(tmp_path, index, end):
     fill(tmp_path / "m", index.replace("\n", end), {"a.md": "# A\n\nAbout a.\n", "b.md": "# [B]\n\nAbout b: it is \"b\".\n"})
     f = cf.read_folder(tmp_path / "m")
@@ -322,7 +344,8 @@ def test_long_names_are_cut_as_claude_code_cuts_them():
     assert slug.startswith("-" + "a" * 199 + "-") and len(slug) < 209 and project_slug(Path("/" + "b" * 199)) == "-" + "b" * 199
 
 
-@pytest.mark.parametrize("piece", ["[", "[[", "- [", "- [a](", "<!--", "a", "a.", "`", "# x\n", "- [a](b.md)\n", "](", "---\n", "src/app.py ", "- a\n\n## b\n\n"])
+@pytest.mark.parametrize("piece", ["[", "[[", "- [", "- [a](", "<!--", "a", "a.", "`", "# x\n", "- [a](b.md)\n", "](", "---\n",
+                                   "src/app.py ", "- a\n\n## b\n\n"])
 def test_hostile_text_costs_seconds_at_most(tmp_path, piece):
     text = piece * (100_000 // len(piece)) + "\n- `src/app.py`\n"
     fill(tmp_path / "m", text, {"b.md": text})

@@ -380,9 +380,11 @@ def _write_renames(call: Call, apply: bool, diff: bool) -> None:
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #84764288
 def _claude_problems(call: Call) -> tuple[files_claude.MemoryFolder, list[files_claude.Problem]]:
     "Claude Code's folder of this project, and what is wrong in it."
-    folder, has = files_claude.read_folder(claude_folder(call.repo, os.environ)), file_check.Tree(()).has
-    with suppress(RepoError): has = file_check.read_tree(open_repo(call.repo)).has
-    return folder, files_claude.problems_of(folder, has)
+    folder = files_claude.read_folder(claude_folder(call.repo, os.environ))
+    try: tree = file_check.read_tree(repo := open_repo(call.repo))
+    except RepoError: return folder, files_claude.problems_of(folder)
+    found = [*files_claude.problems_of(folder, tree.has), *files_claude.gone_names(folder, repo, tree)]
+    return folder, sorted(found, key=lambda p: (p.path != files_claude.INDEX, p.path, p.line))
 
 
 def _problem_lines(problems: Sequence[files_claude.Problem]) -> Lines:
@@ -391,9 +393,9 @@ def _problem_lines(problems: Sequence[files_claude.Problem]) -> Lines:
     grid = Table.grid(padding=(0, 2, 0, 0))
     for _ in range(3): grid.add_column(overflow="fold")
     for p in problems:
-        name = "" if p.name == p.path or p.name in p.reason else p.name
+        name = "" if p.name == p.path or p.what == "copy" else p.name
         grid.add_row(Text(plain(f"{p.path}:{p.line}", 60)), Text(plain(name, 60)),
-                     Text(plain(p.reason, 120), style="dim"))
+                     Text(plain(p.reason, 200), style="dim"))
     return [Text(f"Claude Code's folder: {counted_noun(len(problems), 'problem')}", style="bold"), grid, ""]
 
 
