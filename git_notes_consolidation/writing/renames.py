@@ -138,6 +138,9 @@ def new_text(repo: Repo, d: Dead, base: str, tree: Tree) -> str:  # Empty: it is
     return now + d.name.text[len(text):]
 
 # %% ../../nbs/16_writing/10_renames.ipynb #4b183177
+_LONGEST = 5000  # Characters of a line that a person still reads
+
+
 _TOLD = re.compile(
     r"(?i)\b\d{4}-\d\d(?:-\d\d)?\b|→|->|\b(?:change ?logs?|history|recent(?:ly)?|completed|previous(?:ly)?|"
     r"sessions?|releases?|lessons?|was|were|used to|had|did|formerly|originally|added|created|moved?|"
@@ -148,7 +151,7 @@ _TOLD = re.compile(
 def _tells(d: Dead, line: str, now: str) -> bool:
     "Does a line tell of the past, or name the new path already?"
     rest = (x.replace(d.name.text, "") for x in (line, d.name.around))
-    return now in line or any(_TOLD.search(x) for x in (*rest, d.name.under))
+    return len(line) > _LONGEST or now in line or any(_TOLD.search(x) for x in (*rest, d.name.under))
 
 # %% ../../nbs/16_writing/10_renames.ipynb #db25b39a
 _BEFORE = r"(?<![\w/.@:~\\$%+-])((?:(?<!\w)(?:\./|mdc:|@))?)"

@@ -39,7 +39,7 @@ def test_any_edits_are_taken_back_to_the_byte(text, some):
     raw = text.encode()
     assert with_edits(raw, edits) == b"".join(x for e, at in zip([*edits, Edit(len(raw), b"")], [0, *(e.end for e in edits)]) for x in (raw[at:e.start], e.put))
     after, rows, last = rows_of(raw, edits)
-    assert tidy.put_back(after, tidy._pieces(rows)) == raw and tidy._restore(last, rows, after, "M.md", SAMPLE_NOW) == raw
+    assert tidy.put_back(after, rows) == raw and tidy._restore(last, rows, after, "M.md", SAMPLE_NOW) == raw
 
 
 @given(st.sets(st.integers(0, 14), min_size=1, max_size=8), st.integers(0, 14), st.sampled_from(["change", "drop", "add"]), st.booleans())

@@ -77,7 +77,7 @@ def test_entries_lie_in_their_bytes_and_what_goes_is_all_that_changes(raw, data)
         for t in taken: rest, at = rest + raw[at:t.entry.place.start], t.entry.place.end
         assert p.after == rest + raw[at:]
         _, rows = tidy.archive_lines(p, SAMPLE_NOW)
-        assert tidy.put_back(p.after, tidy._pieces(rows[:-1])) == raw
+        assert tidy.put_back(p.after, rows[:-1]) == raw
 
 
 @given(FILES, st.integers(1, 12))

@@ -340,7 +340,8 @@ def _undo(call: Call, found: Sequence[Path], several: bool) -> None:
 
 def _undone_line(r: dict[str, Any]) -> str:
     "What was taken back in a file."
-    many = [counted_noun(n, x) for n, x in ((r["entries"], "entry"), (r["edits"], "edit")) if n]
+    named = (r["entries"], "entry", "entries"), (r["edits"], "edit", "edits")
+    many = [counted_noun(*x) for x in named if x[0]]
     told = f"{' and '.join(many)} {'is' if r['entries'] + r['edits'] == 1 else 'are'} taken back"
     left = f" {', '.join(r['left'])} was written in since and stays." if r["left"] else ""
     ends = ("the file is what it was, byte for byte.", "what was written since stays.")
