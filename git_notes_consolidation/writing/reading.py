@@ -349,3 +349,13 @@ def claude_folder(
         if folder.is_dir(): return folder
     raise BadFile(f"Claude Code has no memory of this project: {tried[0]} is not there; name a file or a "
                   "folder")
+
+# %% ../../nbs/16_writing/06_reading.ipynb #62dccc9c
+def codex_files(
+    env: Mapping[str, str],
+) -> list[Path]:
+    "What a person wrote for Codex and all projects."
+    base = Path(env.get("CODEX_HOME") or Path(env.get("HOME") or Path.home()) / ".codex").expanduser()
+    found = [p for name in ("AGENTS.override.md", "AGENTS.md") if (p := base / name).is_file()]
+    if found: return found
+    raise BadFile(f"Codex has no instructions of yours: {base / 'AGENTS.md'} is not there; name a file")

@@ -69,7 +69,8 @@ def file_moved(repo: Repo, path: str, commit: str) -> str:  # Empty: it is not c
 @lru_cache(maxsize=256)
 def folder_moved(repo: Repo, folder: str, commit: str) -> str:  # Empty: it is not certain
     "Where a commit put a folder."
-    try: said = git(repo.path, "ls-tree", "-r", "-z", "--name-only", f"{commit}^1", "--", f"{folder}/")
+    try: said = git(repo.path, "ls-tree", "-r", "-z", "--name-only", "--full-tree", f"{commit}^1", "--",
+                    f"{folder}/")
     except RepoError: return ""
     paths = [p for p in said.decode("utf-8", "replace").split("\0") if p]
     if not folder or len(paths) < 2: return ""

@@ -5,6 +5,7 @@
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #5321c271
 from __future__ import annotations
 import io, math, os, re, shlex, sys, typer
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import replace
@@ -24,8 +25,8 @@ from ...store.git import open_repo, Repo, RepoError
 from git_notes_consolidation.writing import (
     claude_folder as files_claude, notes as files_notes, reading as files_reading, renames as files_renames,
     tidy as files_tidy)
-from ...writing.reading import claude_folder
-from ...writing.markdown import Entry
+from ...writing.reading import claude_folder, codex_files
+from ...writing.markdown import Entry, line_starts
 
 # %% auto #0
 __all__ = ['tidy', 'export']
@@ -82,6 +83,8 @@ _PATHS = argument("Files or folders.", metavar="PATH")
 
 _CLAUDE = flag("--claude", "Use Claude Code's memory folder of this project.")
 
+_CODEX = flag("--codex", "Use your own AGENTS.md of Codex.")
+
 _LINES = option("At most N lines.", metavar="N")
 
 _BYTES = option("At most N bytes, such as 25k.", "--bytes", metavar="N")
@@ -128,8 +131,9 @@ def _find_dead(
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #fa1277d2
 def _from_here(repo: Repo, path: str) -> Path:
     "A file of the repository as one types its name here."
-    full = Path(repo.worktree or "", path)
-    return Path(os.path.relpath(full)) if full.is_relative_to(Path.cwd()) else full
+    top = Path(repo.worktree or "")
+    near = Path.cwd().is_relative_to(top) or top.is_relative_to(Path.cwd())
+    return Path(os.path.relpath(top / path)) if near else top / path
 
 
 def _any_renamed(found: Iterable[file_check.Dead]) -> bool: return any(x.what == "renamed" for x in found)
@@ -159,8 +163,9 @@ def _apart(p: files_tidy.FilePlan) -> files_tidy.FilePlan:
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #5c007bb9
 def _edit_rows(p: files_tidy.FilePlan) -> list[dict[str, Any]]:
     "The edits of a file for JSON."
-    return [{"path": p.file.path, "line": p.file.raw.count(b"\n", 0, e.start) + 1, "why": e.why,
-             "old": e.out.decode(), "new": e.put.decode(), "reason": e.reason} for e in p.edits]
+    starts = line_starts(p.file.raw) if p.edits else []
+    return [{"path": p.file.path, "line": bisect_right(starts, e.start), "why": e.why, "old": e.out.decode(),
+             "new": e.put.decode(), "reason": e.reason} for e in p.edits]
 
 
 def _edit_lines(p: files_tidy.FilePlan, done: bool, most: int = 10) -> Iterator[Any]:
@@ -372,7 +377,8 @@ def _write_renames(call: Call, apply: bool, diff: bool) -> None:
     left, _ = _find_dead(call, open_repo(call.repo), None)
     told = [x for p in plans for x in _edit_lines(p, p.file.path in done)]
     end = [Text(f"Undo: {_command('--undo')}\n")] if done else _how_to_write(plans, None)
-    if not plans: end = [Text("Nothing to write: no path of which it is certain where it went.\n")]
+    if refused: end = []
+    elif not plans: end = [Text("Nothing to write: no path of which it is certain where it went.\n")]
     call.show({"files": [_plan_row(p, done.get(p.file.path, "")) for p in plans], "applied": apply,
                "refused": refused, "dead": [{"path": p} | x.to_dict() for p, xs in left.items() for x in xs]},
               *told, *end, *(x for p, xs in left.items() if xs for x in _dead_lines(p, xs)))
@@ -429,6 +435,7 @@ def tidy(
     ctx: typer.Context,
     paths: list[str] | None = _PATHS,
     claude: bool = _CLAUDE,
+    codex: bool = _CODEX,
     apply: bool = flag("--apply", "Write the files. Without this, only show what would be done."),
     undo: bool = flag("--undo", "Take back what the last --apply did."),
     lines: str | None = _LINES,
@@ -443,6 +450,7 @@ def tidy(
 ) -> None:
     "Check the files that agents read against the repository; remove duplicate entries from one."
     call: Call = ctx.obj
+    if codex: paths = [*(paths or ()), *map(str, codex_files(os.environ))]
     acts = apply or undo or take or diff or lines or bytes_ or tokens
     if check and acts: raise Usage("--check only looks; it goes with files")
     if claude and check and not paths: return _check_claude(call)
