@@ -286,6 +286,17 @@ def apart(
     return free
 
 
+def carry_along(edits: Sequence[Edit]) -> list[Edit]:
+    "Edits apart; what is to be done in bytes that move into another file is done there."
+    def carried(e: Edit) -> Edit:
+        if not e.made: return e
+        inner = [replace(x, start=x.start - e.start) for x in edits
+                 if x is not e and e.start <= x.start and x.end <= e.end]
+        was, now = e.out.rstrip(), with_edits(e.out, apart(inner)).rstrip()
+        return replace(e, made=(e.made[0], e.made[1].replace(was, now, 1)))
+    return [carried(e) for e in apart(edits)]
+
+
 def with_edits(
     raw: bytes,
     edits: Iterable[Edit],  # Apart

@@ -206,12 +206,15 @@ def test_what_it_names_of_the_repository_is_held_against_it(memory):
     (Path("src")).mkdir(); Path("src/app.py").write_text("x\n" * 9); Path("src/old.py").write_text("y\n" * 9)
     save = ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "x")
     git(".", "add", "."); git(".", *save); git(".", "mv", "src/app.py", "src/run.py"); git(".", "rm", "-q", "src/old.py"); git(".", *save)
-    fill(memory, "- [T](testing.md) — of tests\n", {"testing.md": "---\nname: t\n---\n\nRun `src/app.py` first. Then run `src/old.py`, or `src/no.py`.\n"})
+    far = "\n## Details\n\n" + "- it was long\n" * 200 + "\nStart `src/app.py`\n"
+    fill(memory, "- [T](testing.md) — of tests\n" + far, {
+        "testing.md": "---\nname: t\n---\n\nRun `src/app.py` first. Then run `src/old.py`, or `src/no.py`.\n"})
     for name in TOPICS.keys() - {"testing.md"}: (memory / name).unlink()
     rows = gnc("--json", "tidy", "--claude", "--check").json["problems"]
-    assert [(r["what"], r["path"], r["line"], r["name"]) for r in rows] == [("gone", "testing.md", 5, "src/app.py"), ("gone", "testing.md", 5, "src/old.py")]
+    assert [(r["what"], r["line"], r["name"]) for r in rows if r["path"] == "testing.md"] == [("gone", 5, "src/app.py"), ("gone", 5, "src/old.py")]
     gnc("tidy", "--claude", "--apply")
     assert "Run `src/run.py` first" in (memory / "testing.md").read_text() and {p[2] for p in wrong()} == {"src/old.py"}
+    assert (memory / "details.md").read_text().endswith("Start `src/run.py`\n"), "what moves into a topic is written anew there"
 
 
 def wrong(): return {(p["what"], p["path"], p["name"]) for p in gnc("--json", "tidy", "--claude", "--check").json["problems"]}

@@ -142,7 +142,7 @@ def _any_renamed(found: Iterable[file_check.Dead]) -> bool: return any(x.what ==
 def _rename_plans(call: Call, paths: Iterable[Path]) -> list[files_tidy.FilePlan]:
     "The files in which a renamed path can be written anew."
     files, _ = _read_files([*paths], None)
-    return [p for p in _with_renames(call, [files_tidy.FilePlan(f) for f in files]) if p.edits]
+    return [_apart(p) for p in _with_renames(call, [files_tidy.FilePlan(f) for f in files]) if p.edits]
 
 
 def _with_renames(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[files_tidy.FilePlan]:
@@ -158,7 +158,8 @@ def _with_renames(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[file
 
 
 def _apart(p: files_tidy.FilePlan) -> files_tidy.FilePlan:
-    return replace(p, edits=tuple(files_tidy.apart(p.edits, files_tidy.places_of(p.taken))))
+    free = files_tidy.apart(files_tidy.carry_along(p.edits), files_tidy.places_of(p.taken))
+    return replace(p, edits=tuple(free))
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #5c007bb9
 def _edit_rows(p: files_tidy.FilePlan) -> list[dict[str, Any]]:
