@@ -286,7 +286,7 @@ def apart(
     return free
 
 
-def carry_along(edits: Sequence[Edit]) -> list[Edit]:
+def carry_along(edits: Sequence[Edit], places: Iterable[FilePlace] = ()) -> list[Edit]:
     "Edits apart; what is to be done in bytes that move into another file is done there."
     def carried(e: Edit) -> Edit:
         if not e.made: return e
@@ -294,7 +294,7 @@ def carry_along(edits: Sequence[Edit]) -> list[Edit]:
                  if x is not e and e.start <= x.start and x.end <= e.end]
         was, now = e.out.rstrip(), with_edits(e.out, apart(inner)).rstrip()
         return replace(e, made=(e.made[0], e.made[1].replace(was, now, 1)))
-    return [carried(e) for e in apart(edits)]
+    return [carried(e) for e in apart(edits, places)]
 
 
 def with_edits(

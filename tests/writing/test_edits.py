@@ -206,7 +206,7 @@ def test_what_it_names_of_the_repository_is_held_against_it(memory):
     (Path("src")).mkdir(); Path("src/app.py").write_text("x\n" * 9); Path("src/old.py").write_text("y\n" * 9)
     save = ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "x")
     git(".", "add", "."); git(".", *save); git(".", "mv", "src/app.py", "src/run.py"); git(".", "rm", "-q", "src/old.py"); git(".", *save)
-    far = "\n## Details\n\n" + "- it was long\n" * 200 + "\nStart `src/app.py`\n"
+    far = "\n## Details\n\n" + "".join(f"- case {n}\n" for n in range(200)) + "\nStart `src/app.py`\n"
     fill(memory, "- [T](testing.md) — of tests\n" + far, {
         "testing.md": "---\nname: t\n---\n\nRun `src/app.py` first. Then run `src/old.py`, or `src/no.py`.\n"})
     for name in TOPICS.keys() - {"testing.md"}: (memory / name).unlink()

@@ -158,8 +158,7 @@ def _with_renames(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[file
 
 
 def _apart(p: files_tidy.FilePlan) -> files_tidy.FilePlan:
-    free = files_tidy.apart(files_tidy.carry_along(p.edits), files_tidy.places_of(p.taken))
-    return replace(p, edits=tuple(free))
+    return replace(p, edits=tuple(files_tidy.carry_along(p.edits, files_tidy.places_of(p.taken))))
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #5c007bb9
 def _edit_rows(p: files_tidy.FilePlan) -> list[dict[str, Any]]:
