@@ -141,6 +141,12 @@ def test_found_shown_written_checked_and_taken_back(home):
     assert gnc("tidy", "--undo").code == 2
 
 
+def test_a_file_that_is_no_text_hinders_no_other(home):
+    (home / "CLAUDE.md").write_bytes(b"\xff `src/app.py`\n"); (home / "AGENTS.md").write_text("Run `src/app.py`\n")
+    assert gnc("tidy").code == 0 and gnc("tidy", "--apply").code == 0
+    assert (home / "CLAUDE.md").read_bytes() == b"\xff `src/app.py`\n" and (home / "AGENTS.md").read_text() == "Run `src/main/run.py`\n"
+
+
 def test_undo_without_a_file_takes_back_the_last_time_only(home):
     (home / "CLAUDE.md").write_text("- Lint\n- Lint\n"); (home / "GEMINI.md").write_text("Start `src/app.py`\n")
     assert gnc("tidy", "CLAUDE.md", "--apply", now=SAMPLE_NOW).code == 0 and (home / "CLAUDE.md").read_text() == "- Lint\n"

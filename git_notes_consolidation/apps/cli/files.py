@@ -26,7 +26,7 @@ from git_notes_consolidation.writing import (
     claude_folder as files_claude, notes as files_notes, reading as files_reading, renames as files_renames,
     tidy as files_tidy)
 from ...writing.reading import claude_folder, codex_files
-from ...writing.markdown import Entry, line_starts
+from ...writing.markdown import Entry, line_starts, text_of
 
 # %% auto #0
 __all__ = ['tidy', 'export']
@@ -140,9 +140,15 @@ def _any_renamed(found: Iterable[file_check.Dead]) -> bool: return any(x.what ==
 
 
 def _rename_plans(call: Call, paths: Iterable[Path]) -> list[files_tidy.FilePlan]:
-    "The files in which a renamed path can be written anew."
-    files, _ = _read_files([*paths], None)
-    return [_apart(p) for p in _with_renames(call, [files_tidy.FilePlan(f) for f in files]) if p.edits]
+    "The files in which a renamed path can be written anew; what cannot be read is left."
+    plans = list[files_tidy.FilePlan]()
+    for p in paths:
+        with suppress(RepoError, OSError):
+            raw = (real := files_reading.real_path(p)).read_bytes()
+            text_of(raw, str(p))
+            file = files_reading.MemoryFile(str(p), real, raw, (), call.clock())
+            plans.append(files_tidy.FilePlan(file))
+    return [_apart(p) for p in _with_renames(call, plans) if p.edits]
 
 
 def _with_renames(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[files_tidy.FilePlan]:
