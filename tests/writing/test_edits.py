@@ -69,18 +69,19 @@ def home(tmp_path, monkeypatch):
     "A repository in which files and folders moved, certainly and less so."
     made = new_repo(tmp_path / "home", ())
     for k, v in (("user.name", "Ada"), ("user.email", "ada@example.org")): git(made, "config", k, v)
-    for folder in ("src", "lib", "two", "docs", "mixed", "web"): (made / folder).mkdir()
+    for folder in ("src", "lib", "code/parts", "docs", "mixed", "web"): (made / folder).mkdir(parents=True)
     def lines(*ns): return "".join(f"line {n}\n" for n in ns)
     texts = {"src/app.py": lines(*range(30)), "src/empty.py": "", "src/twin.py": "same\n", "src/twin2.py": "same\n", "src/half.py": lines(*range(100, 140)),
              "src/named.py": lines(*range(200, 260)), "docs/plan.md": lines(*range(300, 330)), "docs/odd.md": lines(*range(400, 430)),
              "src/first.py": lines(*range(800, 820)), "lib/a.py": lines(*range(500, 520)), "lib/__init__.py": "",
+             "code/parts/a.py": lines(*range(900, 920)), "code/parts/b.py": lines(*range(950, 970)),
              "mixed/a.py": lines(*range(600, 620)), "mixed/b.py": lines(*range(700, 720))}
     for name, text in texts.items(): (made / name).write_text(text)
     git(made, "add", "."); git(made, "commit", "-qm", "Begin")
     for folder in ("src/main", "pkg", "docs/archive", "x", "y", "docs/(odd)"): (made / folder).mkdir()
     moved = {"src/app.py": "src/main/run.py", "src/empty.py": "src/main/nothing.py", "src/twin.py": "x/one.py", "src/twin2.py": "x/other.py",
              "src/half.py": "src/main/half2.py", "src/named.py": "pkg/named.py", "docs/plan.md": "docs/archive/plan.md", "docs/odd.md": "docs/(odd)/odd.md",
-             "src/first.py": "pkg/uno.py", "lib": "pkg/core", "mixed/a.py": "x/a.py", "mixed/b.py": "y/b.py"}
+             "src/first.py": "pkg/uno.py", "lib": "pkg/core", "code/parts": "pkg/parts", "mixed/a.py": "x/a.py", "mixed/b.py": "y/b.py"}
     for a, b in moved.items(): git(made, "mv", a, b)
     (made / "src" / "main" / "half2.py").write_text(lines(*range(100, 130), *range(900, 910)))
     (made / "pkg" / "named.py").write_text(lines(*range(200, 258)) + "else\n")
@@ -95,7 +96,7 @@ FORMS = {  # As it stands, and as it is written; the same: it is left alone
     "[a](mdc:src/app.py)": "[a](mdc:src/main/run.py)", "![a](./src/app.py)": "![a](./src/main/run.py)",
     "See @src/app.py, please": "See @src/main/run.py, please",
     "Start with src/app.py.": "Start with src/main/run.py.", "```bash\npython src/app.py -v\n```": "```bash\npython src/main/run.py -v\n```",
-    "Code is in `lib/`, tests in `lib/*.py`": "Code is in `pkg/core/`, tests in `pkg/core/*.py`",
+    "Code is in `lib/` and in `code/parts/*.py`": "Code is in `pkg/core/` and in `pkg/parts/*.py`",
     "`lib/__init__.py` is empty": "`pkg/core/__init__.py` is empty",
     "`src/app.py::test_it` and (`src/app.py`)": "`src/main/run.py::test_it` and (`src/main/run.py`)", "Use `src/named.py`": "Use `pkg/named.py`",
     "`src/app.py.bak` `my/src/app.py` `src/app.pyc` and `src/app.py`": "`src/app.py.bak` `my/src/app.py` `src/app.pyc` and `src/main/run.py`",
