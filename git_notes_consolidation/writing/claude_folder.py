@@ -72,6 +72,11 @@ class MemoryFolder:
     @property
     def text(self) -> str: return text_of(self.raw, INDEX)
 
+    @property
+    def of_project(self) -> bool:
+        "Is it of one project? A folder that settings name may be of all."
+        return self.top.name == "memory" and self.top.parent.parent.name == "projects"
+
     @cached_property
     def names(self) -> dict[str, Topic]:
         "Topics by what can stand for them, in small letters."
@@ -234,6 +239,7 @@ def gone_names(
     tree: Tree,
 ) -> list[Problem]:
     "What a memory folder names of a repository that is no longer there."
+    if not f.of_project: return []
     texts = {INDEX: (f.text, 1)} | {t.path: (t.text, t.line) for t in f.topics}
     key = {p.replace("/", ":"): p for p in texts}  # In no folder: names are seen from the top
     found = dead_names(repo, {k: texts[p][0] for k, p in key.items()}, tree)

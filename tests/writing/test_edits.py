@@ -148,6 +148,11 @@ def test_a_file_that_is_no_text_hinders_no_other(home):
     assert (home / "CLAUDE.md").read_bytes() == b"\xff `src/app.py`\n" and (home / "AGENTS.md").read_text() == "Run `src/main/run.py`\n"
 
 
+def test_a_file_of_another_place_is_not_held_against_this_repository(home, tmp_path):
+    (tmp_path / "X.md").write_text("Start `src/app.py`\n")
+    assert gnc("--json", "tidy", tmp_path / "X.md", "--apply").json["files"][0]["edits"] == [] and (tmp_path / "X.md").read_text() == "Start `src/app.py`\n"
+
+
 def test_undo_without_a_file_takes_back_the_last_time_only(home):
     (home / "CLAUDE.md").write_text("- Lint\n- Lint\n"); (home / "GEMINI.md").write_text("Start `src/app.py`\n")
     assert gnc("tidy", "CLAUDE.md", "--apply", now=SAMPLE_NOW).code == 0 and (home / "CLAUDE.md").read_text() == "- Lint\n"
@@ -222,6 +227,9 @@ def test_what_it_names_of_the_repository_is_held_against_it(memory):
     gnc("tidy", "--claude", "--apply")
     assert "Run `src/run.py` first" in (memory / "testing.md").read_text() and {p[2] for p in wrong()} == {"src/old.py"}
     assert (memory / "details.md").read_text().endswith("Start `src/run.py`\n"), "what moves into a topic is written anew there"
+    fill(memory.parent.parent.parent / "all", "- [T](testing.md) — of tests\n", {"testing.md": "Run `src/app.py`\n"})
+    (memory.parent.parent.parent / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(memory.parent.parent.parent / "all")}))
+    assert wrong() == set(), "a folder for all projects is held against none"
 
 
 def wrong(): return {(p["what"], p["path"], p["name"]) for p in gnc("--json", "tidy", "--claude", "--check").json["problems"]}

@@ -151,16 +151,22 @@ def _rename_plans(call: Call, paths: Iterable[Path]) -> list[files_tidy.FilePlan
     return [_apart(p) for p in _with_renames(call, plans) if p.edits]
 
 
-def _with_renames(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[files_tidy.FilePlan]:
-    "Plans that also write renamed paths anew; a file outside of the repository is seen from its top."
+def _with_renames(
+    call: Call,
+    plans: Sequence[files_tidy.FilePlan],
+    memory: Path | None = None,  # A folder outside of the repository that tells of it, seen from its top
+) -> list[files_tidy.FilePlan]:
+    "Plans that also write renamed paths anew; a file of another place is left alone."
     try: repo = open_repo(call.repo)
     except RepoError: return [*plans]
     if not plans or repo.worktree is None: return [*plans]
     top = repo.worktree.resolve()
-    names = {f"{n}" if not p.file.real.is_relative_to(top) else p.file.real.relative_to(top).as_posix(): p
-             for n, p in enumerate(plans)}
-    found = files_renames.rename_edits(repo, {n: p.file.raw for n, p in names.items()})
-    return [replace(p, edits=(*p.edits, *found.get(n, ()))) for n, p in names.items()]
+    def name(n: int, path: Path) -> str:
+        if path.is_relative_to(top): return path.relative_to(top).as_posix()
+        return str(n) if memory and path.is_relative_to(memory.resolve()) else ""
+    names = [name(n, p.file.real) for n, p in enumerate(plans)]
+    found = files_renames.rename_edits(repo, {n: p.file.raw for n, p in zip(names, plans) if n})
+    return [replace(p, edits=(*p.edits, *found.get(n, ()))) for n, p in zip(names, plans)]
 
 
 def _apart(p: files_tidy.FilePlan) -> files_tidy.FilePlan:
@@ -423,9 +429,10 @@ def _check_claude(call: Call) -> None:
 
 
 def _with_folder(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[files_tidy.FilePlan]:
-    "Plans that also mend the index of Claude Code's folder."
+    "Plans that also mend the index of Claude Code's folder, and write renamed paths anew in it."
     folder = files_claude.read_folder(claude_folder(call.repo, os.environ))
-    index = folder.top / files_claude.INDEX
+    index, plans = folder.top / files_claude.INDEX, _with_renames(
+        call, plans, folder.top if folder.of_project else None)
     return [replace(p, edits=(*p.edits, *files_claude.folder_edits(folder))) if p.file.real == index.resolve()
             and p.file.raw == folder.raw else p for p in plans]
 
@@ -471,7 +478,7 @@ def tidy(
     files, skipped = _read_files(found, paths)
     if take and len(files) > 1: raise Usage("--take names lines of one file; name that file alone")
     plans = files_tidy.plan_tidy(files, _settings(call).config, call.clock(), budget, take or ())
-    plans = tuple(map(_apart, _with_renames(call, _with_folder(call, plans) if claude else plans)))
+    plans = tuple(map(_apart, (_with_folder if claude else _with_renames)(call, plans)))
     done, refused = _apply(plans, call.clock(), max_change) if apply else ({}, [])
     rows = [_plan_row(p, done.get(p.file.path, "")) for p in plans]
     if diff and not call.as_json: sys.stdout.write("".join(plain(r["diff"]) for r in rows))
