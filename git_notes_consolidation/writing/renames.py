@@ -143,16 +143,18 @@ _LONGEST = 5000  # Characters of a line that a person still reads
 
 
 _TOLD = re.compile(
-    r"(?i)\b\d{4}-\d\d(?:-\d\d)?\b|→|->|\b(?:change ?logs?|history|recent(?:ly)?|completed|previous(?:ly)?|"
-    r"sessions?|releases?|lessons?|was|were|used to|had|did|formerly|originally|added|created|moved?|"
-    r"renamed?|migrat\w+|refactored|extracted|split|replaced|replaces|fixed|removed|deleted|deprecated|"
-    r"merged|instead of|no longer|now in)\b")
+    r"(?i)\b\d{4}-\d\d(?:-\d\d)?\b|→|->|\b(?:recently|previous(?:ly)?|used to|formerly|originally|added|"
+    r"created|moved?|renamed?|migrat\w+|refactored|extracted|split|replaced|replaces|fixed|removed|deleted|"
+    r"deprecated|merged|instead of|no longer|now in)\b")
+_OF_THE_PAST = re.compile(r"(?i)\b\d{4}-\d\d|\b(?:change ?logs?|history|recent(?:ly)?|completed|previous(?:ly)?|"
+                          r"sessions?|releases?|lessons?|done|fixed|archived?)\b")
 
 
 def _tells(d: Dead, line: str, now: str) -> bool:
     "Does a line tell of the past, or name the new path already?"
     rest = (x.replace(d.name.text, "") for x in (line, d.name.around))
-    return len(line) > _LONGEST or now in line or any(_TOLD.search(x) for x in (*rest, d.name.under))
+    return len(line) > _LONGEST or now in line or any(map(_TOLD.search, rest)) or bool(
+        _OF_THE_PAST.search(d.name.under))
 
 # %% ../../nbs/16_writing/10_renames.ipynb #db25b39a
 _BEFORE = r"(?<![\w/.@:~\\$%+-])((?:(?<!\w)(?:\./|mdc:|@))?)"

@@ -98,6 +98,7 @@ FORMS = {  # As it stands, and as it is written; the same: it is left alone
     "Start with src/app.py.": "Start with src/main/run.py.", "```bash\npython src/app.py -v\n```": "```bash\npython src/main/run.py -v\n```",
     "Code is in `lib/` and in `code/parts/*.py`": "Code is in `pkg/core/` and in `pkg/parts/*.py`",
     "`lib/__init__.py` is empty": "`pkg/core/__init__.py` is empty",
+    "Sessions start in `src/app.py`, whatever was asked": "Sessions start in `src/main/run.py`, whatever was asked",
     "`src/app.py::test_it` and (`src/app.py`)": "`src/main/run.py::test_it` and (`src/main/run.py`)", "Use `src/named.py`": "Use `pkg/named.py`",
     "`src/app.py.bak` `my/src/app.py` `src/app.pyc` and `src/app.py`": "`src/app.py.bak` `my/src/app.py` `src/app.pyc` and `src/main/run.py`",
     **{x: x for x in ("`src/app.py` moved to `src/main/run.py`", "- 2026-02-01: begun `src/app.py`",
