@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 from ..staleness.file_check import Tree, dead_names, file_names
@@ -316,10 +317,13 @@ def _moves(f: MemoryFolder) -> Iterator[Edit]:
         if len(e.put) < len(e.out): yield e
 
 
+_MOST = 20  # New files at once
+
+
 def moved_sections(f: MemoryFolder, room: int) -> list[Edit]:
     "Sections that leave an index that is too long, as few as are enough for so many more lines."
     def over(n: int) -> bool: return bool(first_unread(with_edits(f.raw, apart(able[:n])) + b"- x\n" * room))
-    able = [*_moves(f)]
+    able = [*islice(_moves(f), _MOST)]
     return able[:bisect_left(range(len(able)), True, key=lambda n: not over(n))]
 
 
