@@ -472,7 +472,8 @@ def dead_names(
     repo: Repo,
     texts: Mapping[str, str],  # Markdown by its path from the top of the repository
     tree: Tree | None = None,  # Default: the working tree
-) -> dict[str, list[Dead]]:  # By path; each name once in a file
+    each: bool = False,  # Every mention, and not each name once in a file
+) -> dict[str, list[Dead]]:  # By path
     "What files name that is not there."
     tree = tree or read_tree(repo)
     names, base = {p: file_names(t) for p, t in texts.items()}, {p: posixpath.dirname(p) for p in texts}
@@ -492,7 +493,7 @@ def dead_names(
                   if (there := defined.get(n.kind)) is not None and n.text not in there
                   and not (n.kind == "target" and tree.has(n.text))]
         once = dict[tuple[str, str], Dead]()
-        for dead in sorted((d for d in found if d), key=lambda d: d.name.line):
-            once.setdefault((dead.name.kind, dead.name.text), dead)
-        out[p] = [*once.values()]
+        every = sorted((d for d in found if d), key=lambda d: d.name.line)
+        for dead in every: once.setdefault((dead.name.kind, dead.name.text), dead)
+        out[p] = every if each else [*once.values()]
     return out

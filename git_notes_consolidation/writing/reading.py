@@ -4,7 +4,7 @@
 
 # %% ../../nbs/16_writing/06_reading.ipynb #3a9d2994
 from __future__ import annotations
-import json, os, re, stat
+import json, os, re, stat, unicodedata
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
@@ -292,9 +292,23 @@ def unread_lines(
 _FORM = 'a line is {"text": "…"}, or an entity with observations, or a relation of the MCP memory server'
 
 # %% ../../nbs/16_writing/06_reading.ipynb #108f90c4
+_LONGEST_SLUG = 200
+
+
+def _path_hash(path: str) -> str:
+    "A path's hash as JavaScript programs often make one: 31 times the last one, in 32 bits with a sign."
+    raw, n = path.encode("utf-16-le", "surrogatepass"), 0
+    for low, high in zip(raw[::2], raw[1::2]): n = (31 * n + low + 256 * high) % 2**32
+    n, out = min(n, 2**32 - n), ""
+    while n or not out: n, out = n // 36, "0123456789abcdefghijklmnopqrstuvwxyz"[n % 36] + out
+    return out
+
+
 def project_slug(root: Path) -> str:
     "A project's path, as Claude Code spells it in a folder's name."
-    return re.sub(r"[^A-Za-z0-9]", "-", str(root))
+    path = unicodedata.normalize("NFC", str(root))
+    slug = re.sub(r"[^A-Za-z0-9]", lambda m: "--" if ord(m[0]) > 0xFFFF else "-", path)
+    return slug if len(slug) <= _LONGEST_SLUG else f"{slug[:_LONGEST_SLUG]}-{_path_hash(path)}"
 
 
 def project_root(path: Path) -> Path:
@@ -303,17 +317,45 @@ def project_root(path: Path) -> Path:
     except RepoError: return path.resolve()
     return repo.common_dir.parent if repo.common_dir.name == ".git" else repo.worktree or path.resolve()
 
+# %% ../../nbs/16_writing/06_reading.ipynb #cf774652
+_MANAGED = ("/etc/claude-code", "/Library/Application Support/ClaudeCode")
+
+
+def _named_folder(root: Path, base: Path, home: Path) -> Path | None:
+    "The folder that Claude Code's settings name for memory."
+    local = ".claude/settings.local.json"
+    try: ours = not git(root, "ls-files", "--", local)
+    except RepoError: ours = True
+    managed = [Path(m, "managed-settings.json") for m in _MANAGED]
+    for f in (*managed, *[root / local] * ours, base / "settings.json"):
+        try: said = json.loads(f.read_bytes())["autoMemoryDirectory"]
+        except (OSError, ValueError, KeyError, TypeError, RecursionError): continue
+        if isinstance(said, str) and said.startswith("~/"): return home / said[2:]
+        if isinstance(said, str) and Path(said).is_absolute(): return Path(said)
+    return None
+
 
 def claude_folder(
     path: Path | str,  # In the project
     env: Mapping[str, str],
 ) -> Path:
     "The memory folder of a project."
-    base = Path(env.get("CLAUDE_CONFIG_DIR") or Path(env.get("HOME") or Path.home()) / ".claude").expanduser()
-    tried = [base / "projects" / project_slug(root) / "memory"
-             for root in (project_root(Path(path)), Path(path).resolve())]
+    home = Path(env.get("HOME") or Path.home())
+    base = Path(env.get("CLAUDE_CONFIG_DIR") or home / ".claude").expanduser()
+    roots = (project_root(Path(path)), Path(path).resolve())
+    named = _named_folder(roots[0], base, home)
+    tried = [named] if named else [base / "projects" / project_slug(r) / "memory" for r in roots]
     for folder in tried:
         if folder.is_dir(): return folder
     raise BadFile(f"Claude Code has no memory of this project: {tried[0]} is not there; name a file or a "
                   "folder")
 
+# %% ../../nbs/16_writing/06_reading.ipynb #62dccc9c
+def codex_files(
+    env: Mapping[str, str],
+) -> list[Path]:
+    "What a person wrote for Codex and all projects."
+    base = Path(env.get("CODEX_HOME") or Path(env.get("HOME") or Path.home()) / ".codex").expanduser()
+    found = [p for name in ("AGENTS.override.md", "AGENTS.md") if (p := base / name).is_file()]
+    if found: return found
+    raise BadFile(f"Codex has no instructions of yours: {base / 'AGENTS.md'} is not there; name a file")

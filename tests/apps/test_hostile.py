@@ -119,7 +119,7 @@ def test_a_hostile_note_comes_out_of_no_command_and_no_format(hostile, name, tmp
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(event).encode())))
         said = gnc(*name.split(), *typed(name, LEAVES[name], values | {"home": home}), *MORE.get(name, ()), *option, *form, repo=home)
         assert said.code != 2 or [*option, *form], said.err
-        files = [f.read_text(encoding="utf-8") for f in (tmp_path / "written", home / "MEMORY.md.archive.jsonl") if f.exists()]
+        files = [f.read_text(encoding="utf-8") for f in (tmp_path / "written", home / ".git" / "gnc" / "tidy" / "MEMORY.md.archive.jsonl") if f.exists()]
         if found := unseen("".join([said.out, said.err, *files])): bad.append((*option, *form, *found))
         shown += said.out
         with contextlib.suppress(OSError): shutil.rmtree(tmp_path / str(n))

@@ -216,7 +216,7 @@ def test_a_file_cut_to_a_length_keeps_whole_entries_no_bare_heading_and_asks_bef
         assert 3 < len(text.splitlines()) <= int(most) and set(lines) <= set(MEMORY.splitlines())
         assert not [a for a, b in zip(lines, [*lines[1:], "## "]) if a.startswith("## ") and b.startswith("## ")], "a heading with nothing below it"
         assert text.count("<code-snippet>") == text.count("</code-snippet>") == text.count("app sync") == text.count("app wait")
-        (repo.path / "MEMORY.md.archive.jsonl").unlink()
+        (repo.path / ".git" / "gnc" / "tidy" / "MEMORY.md.archive.jsonl").unlink()
 
 
 def test_what_is_exported_can_be_imported_elsewhere_and_is_told_there(repo, tmp_path):

@@ -485,7 +485,7 @@ def test_claude_codes_folder_is_found_for_every_worktree(repo, tmp_path, monkeyp
     assert {len(f["taken"]) for f in dry["files"]} == {0, 2} and (there / "MEMORY.md").read_text() == NOTES
     git(repo, "worktree", "add", "-q", str(tmp_path / "other"))
     assert claude_folder(tmp_path / "other", os.environ) == there
-    assert gnc("tidy", "--claude", "--apply").code == 0 and (there / "MEMORY.md").read_text() == TIDY
+    assert gnc("tidy", "--claude", "--apply").code == 0 and (there / "MEMORY.md").read_text() == TIDY + "\n- [pnpm](pnpm.md) — Use pnpm\n"
     assert gnc("tidy", "--claude", "--undo").code == 0 and (there / "MEMORY.md").read_text() == NOTES
 
 

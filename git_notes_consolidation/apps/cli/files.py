@@ -5,8 +5,10 @@
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #5321c271
 from __future__ import annotations
 import io, math, os, re, shlex, sys, typer
+from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
+from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
 from rich.table import Table
@@ -20,10 +22,11 @@ from ...core.memory import digest
 from ...staleness import file_check
 from ...store.damage import counted_noun
 from ...store.git import open_repo, Repo, RepoError
-from ...writing import (
-    notes as files_notes, reading as files_reading, tidy as files_tidy)
-from ...writing.reading import claude_folder
-from ...writing.markdown import Entry
+from git_notes_consolidation.writing import (
+    claude_folder as files_claude, notes as files_notes, reading as files_reading, renames as files_renames,
+    tidy as files_tidy)
+from ...writing.reading import claude_folder, codex_files
+from ...writing.markdown import Entry, line_starts, text_of
 
 # %% auto #0
 __all__ = ['tidy', 'export']
@@ -80,6 +83,8 @@ _PATHS = argument("Files or folders.", metavar="PATH")
 
 _CLAUDE = flag("--claude", "Use Claude Code's memory folder of this project.")
 
+_CODEX = flag("--codex", "Use your own AGENTS.md of Codex.")
+
 _LINES = option("At most N lines.", metavar="N")
 
 _BYTES = option("At most N bytes, such as 25k.", "--bytes", metavar="N")
@@ -123,6 +128,78 @@ def _find_dead(
         found = file_check.dead_names(repo, texts, tree)
     return dict(sorted(found.items(), key=lambda x: (-len(x[1]), x[0]))), texts
 
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #fa1277d2
+def _from_here(repo: Repo, path: str) -> Path:
+    "A file of the repository as one types its name here."
+    top = Path(repo.worktree or "")
+    near = Path.cwd().is_relative_to(top) or top.is_relative_to(Path.cwd())
+    return Path(os.path.relpath(top / path)) if near else top / path
+
+
+def _any_renamed(found: Iterable[file_check.Dead]) -> bool: return any(x.what == "renamed" for x in found)
+
+
+def _rename_plans(call: Call, paths: Iterable[Path]) -> list[files_tidy.FilePlan]:
+    "The files in which a renamed path can be written anew; what cannot be read is left."
+    plans = list[files_tidy.FilePlan]()
+    for p in paths:
+        with suppress(RepoError, OSError):
+            raw = (real := files_reading.real_path(p)).read_bytes()
+            text_of(raw, str(p))
+            file = files_reading.MemoryFile(str(p), real, raw, (), call.clock())
+            plans.append(files_tidy.FilePlan(file))
+    return [_apart(p) for p in _with_renames(call, plans) if p.edits]
+
+
+def _with_renames(
+    call: Call,
+    plans: Sequence[files_tidy.FilePlan],
+    memory: Path | None = None,  # A folder outside of the repository that tells of it, seen from its top
+) -> list[files_tidy.FilePlan]:
+    "Plans that also write renamed paths anew; a file of another place is left alone."
+    try: repo = open_repo(call.repo)
+    except RepoError: return [*plans]
+    if not plans or repo.worktree is None: return [*plans]
+    top = repo.worktree.resolve()
+    def name(n: int, path: Path) -> str:
+        if path.is_relative_to(top): return path.relative_to(top).as_posix()
+        return str(n) if memory and path.is_relative_to(memory.resolve()) else ""
+    names = [name(n, p.file.real) for n, p in enumerate(plans)]
+    found = files_renames.rename_edits(repo, {n: p.file.raw for n, p in zip(names, plans) if n})
+    return [replace(p, edits=(*p.edits, *found.get(n, ()))) for n, p in zip(names, plans)]
+
+
+def _apart(p: files_tidy.FilePlan) -> files_tidy.FilePlan:
+    return replace(p, edits=tuple(files_tidy.carry_along(p.edits, files_tidy.places_of(p.taken))))
+
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #5c007bb9
+def _edit_rows(p: files_tidy.FilePlan) -> list[dict[str, Any]]:
+    "The edits of a file for JSON."
+    starts = line_starts(p.file.raw) if p.edits else []
+    return [{"path": p.file.path, "line": bisect_right(starts, e.start), "why": e.why, "old": e.out.decode(),
+             "new": e.put.decode(), "reason": e.reason} for e in p.edits]
+
+
+def _edit_lines(p: files_tidy.FilePlan, done: bool, most: int = 10) -> Iterator[Any]:
+    "What is written into a file, beside what is removed."
+    if not (rows := _edit_rows(p)): return
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    grid.add_column(width=5, justify="right")
+    grid.add_column(overflow="fold")
+    for r in rows[:most]:
+        head = r["old"].partition("\n")[0].strip("# \r")
+        told = {"renamed": f"{r['old']} → {r['new']}", "linked": f"a link to {r['reason']}",
+                "moved": f"“{head}” moves to {r['reason']}, with a link left"}
+        grid.add_row(Text(str(r["line"])), Text(plain(told[r["why"]], 300), style="green"))
+    if len(rows) > most: grid.add_row("", Text(f"… and {len(rows) - most} more"))
+    yield Text(f"{plain(p.file.path)}: {'written' if done else 'would be written'}", style="bold")
+    yield from (grid, "")
+
+
+def _how_to_write(plans: Sequence[files_tidy.FilePlan], files: Iterable[Path] | None) -> list[Text]:
+    if not plans: return []
+    return [Text(f"To write it: {_command(*map(str, files or ()), '--apply')}; --diff shows it as a diff.\n")]
+
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #d568cbe2
 def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
     "Show what is not there; with --check, end with 1 if anything is not."
@@ -138,6 +215,8 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
                     "gnc tidy FILE")
     rows = [{"path": p} | x.to_dict() for p, xs in found.items() for x in xs]
     lines = [x for p, xs in found.items() if xs for x in _dead_lines(p, xs)]
+    moved = _rename_plans(call, [_from_here(repo, p) for p, xs in found.items() if _any_renamed(xs)])
+    lines += [x for p in moved for x in _edit_lines(p, False, 5)] + _how_to_write(moved, files)
     lines += [f"{plain(c.path)}: {c.same} of its {c.lines} lines are in {plain(c.whole)} too; a line "
               f"@{plain(os.path.relpath(c.whole, os.path.dirname(c.path)))} in their place imports them, in "
               "Claude Code and Gemini." for c in twins]
@@ -146,6 +225,7 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
         call.warn("This clone is shallow: what moved or was deleted before it is not recognized. "
                   "Run git fetch --unshallow; in a workflow, fetch-depth: 0.", "yellow")
     call.show({"files": [*found], "names": n, "dead": rows, "shallow": shallow,
+               "renames": [r for p in moved for r in _edit_rows(p)],
                "copies": [c._asdict() for c in twins]},
               *lines, f"{many}, {n} names: {len(rows) or 'none'} not in the repository.", rows=rows)
     if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or call.as_csv):
@@ -197,7 +277,7 @@ def _plan_row(p: files_tidy.FilePlan, run: str = "") -> dict[str, Any]:
               "reason": x.reason, "words": x.words, "confidence": x.confidence} for x in p.asked]
     return {"before": files_tidy.size_of(p.file.raw), "after": files_tidy.size_of(p.after),
             "path": p.file.path, "entries": len(p.file.entries), "taken": taken, "asked": asked,
-            "over": dict(p.over), "run_id": run, "diff": files_tidy.diff_of(p)}
+            "edits": _edit_rows(p), "over": dict(p.over), "run_id": run, "diff": files_tidy.diff_of(p)}
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #777322b8
 MOST = 1 / 3  # Share of a file's entries that a budget may remove unasked
@@ -236,7 +316,7 @@ def _plan_lines(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -
         yield Text(f"  To remove one of them: {_command(p.file.path)} --take LINE", style="dim")
     if more := len(p.asked) - len(few):
         yield Text(f"… and {more} more; -v shows all")
-    if not p.taken and not p.asked: yield Text("Nothing to do: no duplicates, nothing replaced.")
+    if not (p.taken or p.asked or p.edits): yield Text("Nothing to do: no duplicates, nothing replaced.")
     if p.over:
         much = ", ".join(f"{n:,} {k}" for k, n in p.over)
         yield Text(f"Still over the budget by {much}; nothing is removed for it, because removing all "
@@ -259,20 +339,30 @@ def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
     return done, refused
 
 
-def _undo(call: Call, found: Sequence[Path], folders: bool) -> None:
-    "Bring the removed bytes back; of a folder, in those files that had some removed."
-    files = [p for p in found if not folders or files_tidy.has_archived_entries(files_reading.real_path(p))]
-    if not files: raise Usage("nothing to undo: nothing was removed from any file there")
+def _undo(call: Call, found: Sequence[Path], several: bool) -> None:
+    "Take the last run back; of several files, in those that it wrote."
+    when = {p: files_tidy.last_applied(files_reading.real_path(p)) for p in found}
+    files = [p for p in found if not several or when[p] and when[p] == max(when.values())]
+    if not files: raise Usage("nothing to undo: no file there was changed by gnc tidy --apply")
     rows, refused = list[dict[str, Any]](), list[RepoError]()
     for p in files:
         try: u = files_tidy.undo_tidy(files_reading.real_path(p), str(p), call.clock())
         except RepoError as e: refused.append(e); continue
-        rows.append({"path": str(p), "run_id": u.run, "entries": u.entries, "edited": u.edited})
+        rows.append({"path": str(p), "run_id": u.run, "entries": u.entries, "edits": u.edits,
+                     "edited": u.edited, "left": [*u.left]})
     if not rows: raise refused[0]
-    ends = ("the file is what it was, byte for byte.", "what was written since stays.")
-    call.show({"undone": rows, "refused": [*map(str, refused)]},
-              *(plain(f"{r['path']}: {r['entries']} entries are back; {ends[r['edited']]}") for r in rows))
+    call.show({"undone": rows, "refused": [*map(str, refused)]}, *map(_undone_line, rows))
     _end(call, (), [*map(str, refused)])
+
+
+def _undone_line(r: dict[str, Any]) -> str:
+    "What was taken back in a file."
+    named = (r["entries"], "entry", "entries"), (r["edits"], "edit", "edits")
+    many = [counted_noun(*x) for x in named if x[0]]
+    told = f"{' and '.join(many)} {'is' if r['entries'] + r['edits'] == 1 else 'are'} taken back"
+    left = f" {', '.join(r['left'])} was written in since and stays." if r["left"] else ""
+    ends = ("the file is what it was, byte for byte.", "what was written since stays.")
+    return plain(f"{r['path']}: {told}; {ends[r['edited']]}{left}")
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #21489f52
 def _end(call: Call, skipped: Sequence[str], refused: Sequence[str]) -> None:
@@ -281,18 +371,86 @@ def _end(call: Call, skipped: Sequence[str], refused: Sequence[str]) -> None:
         for x in (*skipped, *refused): call.warn(x, "yellow")
     if refused: raise typer.Exit(3)
 
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #cfad70c4
+def _read_by_agents(call: Call) -> list[Path]:
+    "The files of the repository that agents read, where they are from here."
+    repo = open_repo(call.repo)
+    here = (_from_here(repo, p) for p in file_check.agent_files(file_check.read_tree(repo)))
+    return [p for p in here if not p.is_symlink()]
+
+
+def _write_renames(call: Call, apply: bool, diff: bool) -> None:
+    "Write the paths that were renamed into the files that agents read, and list what is left."
+    plans = _rename_plans(call, _read_by_agents(call))
+    done, refused = _apply(plans, call.clock(), None) if apply else ({}, [])
+    if diff and not call.as_json:
+        sys.stdout.write("".join(plain(files_tidy.diff_of(p)) for p in plans))
+        return _end(call, (), refused)
+    left, _ = _find_dead(call, open_repo(call.repo), None)
+    told = [x for p in plans for x in _edit_lines(p, p.file.path in done)]
+    end = [Text(f"Undo: {_command('--undo')}\n")] if done else _how_to_write(plans, None)
+    if refused: end = []
+    elif not plans: end = [Text("Nothing to write: no path of which it is certain where it went.\n")]
+    call.show({"files": [_plan_row(p, done.get(p.file.path, "")) for p in plans], "applied": apply,
+               "refused": refused, "dead": [{"path": p} | x.to_dict() for p, xs in left.items() for x in xs]},
+              *told, *end, *(x for p, xs in left.items() if xs for x in _dead_lines(p, xs)))
+    _end(call, (), refused)
+
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #84764288
+def _claude_problems(call: Call) -> tuple[files_claude.MemoryFolder, list[files_claude.Problem]]:
+    "Claude Code's folder of this project, and what is wrong in it."
+    folder = files_claude.read_folder(claude_folder(call.repo, os.environ))
+    try: tree = file_check.read_tree(repo := open_repo(call.repo))
+    except RepoError: return folder, files_claude.problems_of(folder)
+    found = [*files_claude.problems_of(folder, tree.has), *files_claude.gone_names(folder, repo, tree)]
+    return folder, sorted(found, key=lambda p: (p.path != files_claude.INDEX, p.path, p.line))
+
+
+def _problem_lines(problems: Sequence[files_claude.Problem]) -> Lines:
+    "What is wrong in a memory folder."
+    if not problems: return [Text("Claude Code's folder: all topics are linked, all of the index is read.\n")]
+    grid = Table.grid(padding=(0, 2, 0, 0))
+    for _ in range(3): grid.add_column(overflow="fold")
+    for p in problems:
+        name = "" if p.name == p.path or p.what == "copy" else p.name
+        grid.add_row(Text(plain(f"{p.path}:{p.line}", 60)), Text(plain(name, 60)),
+                     Text(plain(p.reason, 200), style="dim"))
+    return [Text(f"Claude Code's folder: {counted_noun(len(problems), 'problem')}", style="bold"), grid, ""]
+
+
+def _check_claude(call: Call) -> None:
+    "Show what is wrong in Claude Code's folder; end with 1 if anything is."
+    folder, problems = _claude_problems(call)
+    for x in folder.skipped: call.warn(x, "yellow")
+    rows = [p._asdict() for p in problems]
+    call.show({"folder": str(folder.top), "topics": len(folder.topics), "problems": rows},
+              *_problem_lines(problems), rows=rows)
+    if rows: raise typer.Exit(1)
+
+
+def _with_folder(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[files_tidy.FilePlan]:
+    "Plans that also mend the index of Claude Code's folder, and write renamed paths anew in it."
+    folder = files_claude.read_folder(claude_folder(call.repo, os.environ))
+    index, plans = folder.top / files_claude.INDEX, _with_renames(
+        call, plans, folder.top if folder.of_project else None)
+    return [replace(p, edits=(*p.edits, *files_claude.folder_edits(folder))) if p.file.real == index.resolve()
+            and p.file.raw == folder.raw else p for p in plans]
+
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #90878cdb
 @app.command(epilog=examples(
     "tidy: what CLAUDE.md, AGENTS.md and others name that is not there", "tidy --check: for CI",
-    "tidy MEMORY.md: show what would be removed", "tidy MEMORY.md --apply: remove it",
+    "tidy --apply: write paths that were renamed", "tidy MEMORY.md: show what would be removed",
+    "tidy MEMORY.md --apply: remove it",
     "tidy MEMORY.md --undo: bring it back", "tidy MEMORY.md --lines 200: for a host that reads no more",
-    "tidy MEMORY.md --take 12: remove what you say", "tidy --claude: Claude Code's notes on this project"))
+    "tidy MEMORY.md --take 12: remove what you say", "tidy --claude: Claude Code's notes on this project",
+    "tidy --claude --apply: link what nothing links, move what is not read"))
 def tidy(
     ctx: typer.Context,
     paths: list[str] | None = _PATHS,
     claude: bool = _CLAUDE,
-    apply: bool = flag("--apply", "Write the file. Without this, only show what would be removed."),
-    undo: bool = flag("--undo", "Bring back what the last --apply removed."),
+    codex: bool = _CODEX,
+    apply: bool = flag("--apply", "Write the files. Without this, only show what would be done."),
+    undo: bool = flag("--undo", "Take back what the last --apply did."),
     lines: str | None = _LINES,
     bytes_: str | None = _BYTES,
     tokens: str | None = _TOKENS,
@@ -305,8 +463,12 @@ def tidy(
 ) -> None:
     "Check the files that agents read against the repository; remove duplicate entries from one."
     call: Call = ctx.obj
+    if codex: paths = [*(paths or ()), *map(str, codex_files(os.environ))]
     acts = apply or undo or take or diff or lines or bytes_ or tokens
     if check and acts: raise Usage("--check only looks; it goes with files")
+    if claude and check and not paths: return _check_claude(call)
+    if not (paths or claude or check or take or lines or bytes_ or tokens) and apply + undo + diff == 1:
+        return _undo(call, _read_by_agents(call), True) if undo else _write_renames(call, apply, diff)
     if check or not (paths or claude or acts):
         return _check_files(call, _paths(call, paths, claude) if paths or claude else None, check)
     if apply and undo: raise Usage("use either --apply or --undo, not both")
@@ -316,30 +478,35 @@ def tidy(
     files, skipped = _read_files(found, paths)
     if take and len(files) > 1: raise Usage("--take names lines of one file; name that file alone")
     plans = files_tidy.plan_tidy(files, _settings(call).config, call.clock(), budget, take or ())
+    plans = tuple(map(_apart, (_with_folder if claude else _with_renames)(call, plans)))
     done, refused = _apply(plans, call.clock(), max_change) if apply else ({}, [])
     rows = [_plan_row(p, done.get(p.file.path, "")) for p in plans]
     if diff and not call.as_json: sys.stdout.write("".join(plain(r["diff"]) for r in rows))
     else:
         where = [*(paths or ()), *(["--claude"] if claude else [])]
-        some = [p for p in plans if p.taken or p.asked or p.over] or plans[:1]
+        some = [p for p in plans if p.taken or p.asked or p.over or p.edits] or plans[:1]
         told = [x for p in some for x in _plan_lines(p, p.file.path in done, call.verbose)]
+        wrong = _claude_problems(call)[1] if claude else []  # After what was written
+        edits = [x for p in plans for x in _edit_lines(p, p.file.path in done)]
         dead = dict[str, list[file_check.Dead]]()
         with suppress(RepoError):  # Outside of a repository none is known
             dead, _ = _find_dead(call, open_repo(call.repo), found)
-        archives = [files_tidy.archive_of(files_reading.real_path(p)).name
+        archives = [os.path.relpath(files_tidy.archive_of(files_reading.real_path(p)))
                     for p, run in done.items() if run]
         if archives:
-            told.append(Text(f"What was removed is in {plain(', '.join(archives), 200)}, beside the file.\n"
+            told.append(Text(f"What was there before is in {plain(', '.join(archives), 200)}.\n"
                              f"Undo: {_command(*where)} --undo"))
-        elif not apply and any(p.taken for p in plans):
+        elif not apply and any(p.taken or p.edits for p in plans):
             share = _needed_share(plans, max_change) or max_change
             more = (("lines", lines), ("bytes", bytes_), ("tokens", tokens),
                     *(("take", n) for n in take or ()), ("max-change", share and f"{share:.2f}"))
             again = [*where, *(w for k, v in more if v for w in (f"--{k}", str(v)))]
             told.append(Text(f"Nothing was written. To do it: {_command(*again)} --apply"))
         call.show({"files": rows, "applied": apply, "refused": refused, "passed": skipped,
+                   "problems": [p._asdict() for p in wrong],
                    "dead": [{"path": p} | x.to_dict() for p, xs in dead.items() for x in xs]},
-                  Text("\n").join(told), *(x for p, xs in dead.items() if xs for x in _dead_lines(p, xs)))
+                  *(_problem_lines(wrong) if claude else ()), *edits, Text("\n").join(told),
+                  *(x for p, xs in dead.items() if xs for x in _dead_lines(p, xs)))
     _end(call, skipped, refused)
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #ff8590be

@@ -1,0 +1,374 @@
+"""Edits of files: a path that moved is written anew where it is certain, Claude Code's folder is mended, and undo brings back the same bytes."""
+import builtins
+import json
+import os
+import signal
+import time
+from pathlib import Path
+
+import pytest
+from calls import gnc, new_repo
+from helpers import git
+from hypothesis import given, strategies as st
+
+from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.store.git import open_repo
+from git_notes_consolidation.writing import claude_folder as cf, tidy
+from git_notes_consolidation.writing.reading import MemoryFile, claude_folder, entries_of, project_slug, read_memory_file
+from git_notes_consolidation.writing.renames import is_put_away, rename_edits
+from git_notes_consolidation.writing.tidy import Edit, FilePlan, apart, put_among, with_edits
+
+
+def file_of(raw, path="MEMORY.md"): return MemoryFile(path, Path(path), raw, entries_of(raw, path), SAMPLE_NOW)
+
+
+def rows_of(raw, edits):
+    "The lines of the archive for some edits, and the run's own."
+    p = FilePlan(file_of(raw), edits=tuple(edits))
+    *rows, last = tidy.archive_lines(p, SAMPLE_NOW)[1]
+    return p.after, json.loads(json.dumps(rows)), json.loads(json.dumps(last))
+
+
+TEXT = st.text(st.sampled_from("ab \n`é-"), max_size=60)
+
+
+@given(TEXT, st.lists(st.tuples(st.integers(0, 60), st.integers(0, 9), st.text("xy\n", max_size=6)), max_size=5))
+def test_any_edits_are_taken_back_to_the_byte(text, some):
+    marks = [len(text[:n].encode()) for n in range(len(text) + 1)]
+    edits = apart(Edit(marks[min(a, len(text))], text[a:a + n].encode(), put.encode()) for a, n, put in some)
+    raw = text.encode()
+    assert with_edits(raw, edits) == b"".join(x for e, at in zip([*edits, Edit(len(raw), b"")], [0, *(e.end for e in edits)]) for x in (raw[at:e.start], e.put))
+    after, rows, last = rows_of(raw, edits)
+    assert tidy.put_back(after, rows) == raw and tidy._restore(last, rows, after, "M.md", SAMPLE_NOW) == raw
+
+
+@given(st.sets(st.integers(0, 14), min_size=1, max_size=8), st.integers(0, 14), st.sampled_from(["change", "drop", "add"]), st.booleans())
+def test_an_edit_elsewhere_stays_when_a_path_is_taken_back(gone, at, what, twice):
+    lines = ["# Memory\n", "\n", *(f"- Step {n} runs `src/a{n}.py`{f' and `src/a{n}.py`' if twice else ''} first\n" for n in range(15))]
+    raw = "".join(lines).encode()
+    def found(n): return [i for i in range(len(raw)) if raw.startswith(b"src/a%d.py" % n, i)]
+    edits = [Edit(i, b"src/a%d.py" % n, b"lib/b%d.py" % n) for n in gone for i in found(n)]
+    after, rows, last = rows_of(raw, sorted(edits, key=lambda e: e.start))
+    new = {"change": b"- mine\n", "drop": b"", "add": b"- mine\n" + lines[at + 2].encode()}[what]
+    if at in gone: return
+    now = after.replace(lines[at + 2].encode(), new)
+    made = tidy._restore(last, rows, now, "M.md", SAMPLE_NOW)
+    assert made == raw.replace(lines[at + 2].encode(), new) == tidy._restore(last, rows, made, "M.md", SAMPLE_NOW)
+
+
+def test_a_line_that_was_rewritten_since_is_not_guessed():
+    raw = b"- Start `src/app.py`\n- Then wait\n"
+    after, rows, _ = rows_of(raw, [Edit(9, b"src/app.py", b"src/run.py")])
+    assert put_among(after, b"- Begin with `src/run.py`\n- Then wait\n", rows) is None
+
+
+# Renames
+
+@pytest.fixture
+def home(tmp_path, monkeypatch):
+    "A repository in which files and folders moved, certainly and less so."
+    made = new_repo(tmp_path / "home", ())
+    for k, v in (("user.name", "Ada"), ("user.email", "ada@example.org")): git(made, "config", k, v)
+    for folder in ("src", "lib", "code/parts", "docs", "mixed", "web"): (made / folder).mkdir(parents=True)
+    def lines(*ns): return "".join(f"line {n}\n" for n in ns)
+    texts = {"src/app.py": lines(*range(30)), "src/empty.py": "", "src/twin.py": "same\n", "src/twin2.py": "same\n", "src/half.py": lines(*range(100, 140)),
+             "src/named.py": lines(*range(200, 260)), "docs/plan.md": lines(*range(300, 330)), "docs/odd.md": lines(*range(400, 430)),
+             "src/first.py": lines(*range(800, 820)), "lib/a.py": lines(*range(500, 520)), "lib/__init__.py": "",
+             "code/parts/a.py": lines(*range(900, 920)), "code/parts/b.py": lines(*range(950, 970)),
+             "mixed/a.py": lines(*range(600, 620)), "mixed/b.py": lines(*range(700, 720))}
+    for name, text in texts.items(): (made / name).write_text(text)
+    git(made, "add", "."); git(made, "commit", "-qm", "Begin")
+    for folder in ("src/main", "pkg", "docs/archive", "x", "y", "docs/(odd)"): (made / folder).mkdir()
+    moved = {"src/app.py": "src/main/run.py", "src/empty.py": "src/main/nothing.py", "src/twin.py": "x/one.py", "src/twin2.py": "x/other.py",
+             "src/half.py": "src/main/half2.py", "src/named.py": "pkg/named.py", "docs/plan.md": "docs/archive/plan.md", "docs/odd.md": "docs/(odd)/odd.md",
+             "src/first.py": "pkg/uno.py", "lib": "pkg/core", "code/parts": "pkg/parts", "mixed/a.py": "x/a.py", "mixed/b.py": "y/b.py"}
+    for a, b in moved.items(): git(made, "mv", a, b)
+    (made / "src" / "main" / "half2.py").write_text(lines(*range(100, 130), *range(900, 910)))
+    (made / "pkg" / "named.py").write_text(lines(*range(200, 258)) + "else\n")
+    git(made, "add", "-A"); git(made, "commit", "-qm", "Move")
+    monkeypatch.chdir(made)
+    return made
+
+
+FORMS = {  # As it stands, and as it is written; the same: it is left alone
+    "Start `src/app.py`": "Start `src/main/run.py`", "Start `./src/app.py:12`.": "Start `./src/main/run.py:12`.",
+    "[a](src/app.py#L3)": "[a](src/main/run.py#L3)",
+    "[a](mdc:src/app.py)": "[a](mdc:src/main/run.py)", "![a](./src/app.py)": "![a](./src/main/run.py)",
+    "See @src/app.py, please": "See @src/main/run.py, please",
+    "Start with src/app.py.": "Start with src/main/run.py.", "```bash\npython src/app.py -v\n```": "```bash\npython src/main/run.py -v\n```",
+    "Code is in `lib/` and in `code/parts/*.py`": "Code is in `pkg/core/` and in `pkg/parts/*.py`",
+    "`lib/__init__.py` is empty": "`pkg/core/__init__.py` is empty",
+    "Sessions start in `src/app.py`, whatever was asked": "Sessions start in `src/main/run.py`, whatever was asked",
+    "`src/app.py::test_it` and (`src/app.py`)": "`src/main/run.py::test_it` and (`src/main/run.py`)", "Use `src/named.py`": "Use `pkg/named.py`",
+    "`src/app.py.bak` `my/src/app.py` `src/app.pyc` and `src/app.py`": "`src/app.py.bak` `my/src/app.py` `src/app.pyc` and `src/main/run.py`",
+    **{x: x for x in ("`src/app.py` moved to `src/main/run.py`", "- 2026-02-01: begun `src/app.py`",
+                      "## Completed\n\n- `src/app.py` runs", "`app.py` starts it",
+                      "`src/empty.py` here", "`src/twin.py` here", "`src/half.py` here", "`docs/plan.md` here", "[x](docs/odd.md)", "`mixed/` here",
+                      "```\nsrc\n├── app.py\n└── x.py\n```", "`src/app.py` was removed; `src/app.py` runs")}}
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+def test_a_path_keeps_the_form_that_it_had(home, end):
+    "Each alone in a file of its own, with a mark of byte order before it and words of two bytes."
+    files = {f"F{n}.md": f"\ufeffé `src/app.py`\n\n{was}\n".replace("\n", end).encode() for n, was in enumerate(FORMS)}
+    found = rename_edits(open_repo(home), files)
+    now = {p: with_edits(raw, apart(found.get(p, ()))).decode() for p, raw in files.items()}
+    assert now == {f"F{n}.md": f"\ufeffé `src/main/run.py`\n\n{new}\n".replace("\n", end) for n, new in enumerate(FORMS.values())}
+
+
+def test_a_path_that_was_seen_from_its_file_stays_so(home):
+    found = rename_edits(open_repo(home), {"web/A.md": b"[a](../src/app.py) `src/named.py`\n", "src/A.md": b"[a](app.py) [b](./first.py)\n"})
+    assert [e.put for e in apart(found["src/A.md"])] == [b"main/run.py", b"../pkg/uno.py"] and [e.put for e in found["web/A.md"]][-1:] == [b"pkg/named.py"]
+
+
+def test_what_is_put_away_is_not_followed():
+    assert is_put_away("a/b.md", "archive/b.md") and is_put_away("a/b.md", "a/b.old.md") and not is_put_away("a/b.md", "a/older/b.md")
+
+
+def test_found_shown_written_checked_and_taken_back(home):
+    text = "# Rules\n\nStart `src/app.py`; code is in `lib/`. Not there: [x](nope.md)\n"
+    (home / "CLAUDE.md").write_text(text); (home / "web" / "AGENTS.md").write_text("Run `src/app.py`\n")
+    git(home, "add", "."); git(home, "commit", "-qm", "Files")
+    dry = gnc("tidy")
+    assert "3  src/app.py → src/main/run.py" in dry.out and "gnc tidy --apply" in dry.out and git(home, "status", "--porcelain") in ("", b"")
+    row = gnc("--json", "tidy").json["renames"][0]
+    assert [row[k] for k in ("path", "line", "why", "old", "new")] == ["CLAUDE.md", 3, "renamed", "src/app.py", "src/main/run.py"]
+    assert "+Run `src/main/run.py`" in gnc("tidy", "--diff").out and (home / "CLAUDE.md").read_text() == text
+    done = gnc("--json", "tidy", "--apply")
+    assert done.code == 0 and [r["name"] for r in done.json["dead"]] == ["nope.md"] and all(f["run_id"] for f in done.json["files"])
+    assert (home / "CLAUDE.md").read_text() == text.replace("src/app.py", "src/main/run.py").replace("lib/", "pkg/core/")
+    assert git(home, "status", "--porcelain").split() == ["M", "CLAUDE.md", "M", "web/AGENTS.md"], "no archive in the tree"
+    assert gnc("--json", "tidy", "--apply").json["files"] == [], "a second time nothing is left to write"
+    assert gnc("tidy", "--undo").code == 0 and (home / "CLAUDE.md").read_text() == text and (home / "web" / "AGENTS.md").read_text() == "Run `src/app.py`\n"
+    assert gnc("tidy", "--undo").code == 2
+
+
+def test_a_file_that_is_no_text_hinders_no_other(home):
+    (home / "CLAUDE.md").write_bytes(b"\xff `src/app.py`\n"); (home / "AGENTS.md").write_text("Run `src/app.py`\n")
+    assert gnc("tidy").code == 0 and gnc("tidy", "--apply").code == 0
+    assert (home / "CLAUDE.md").read_bytes() == b"\xff `src/app.py`\n" and (home / "AGENTS.md").read_text() == "Run `src/main/run.py`\n"
+
+
+def test_a_file_of_another_place_is_not_held_against_this_repository(home, tmp_path):
+    (tmp_path / "X.md").write_text("Start `src/app.py`\n")
+    assert gnc("--json", "tidy", tmp_path / "X.md", "--apply").json["files"][0]["edits"] == [] and (tmp_path / "X.md").read_text() == "Start `src/app.py`\n"
+
+
+def test_undo_without_a_file_takes_back_the_last_time_only(home):
+    (home / "CLAUDE.md").write_text("- Lint\n- Lint\n"); (home / "GEMINI.md").write_text("Start `src/app.py`\n")
+    assert gnc("tidy", "CLAUDE.md", "--apply", now=SAMPLE_NOW).code == 0 and (home / "CLAUDE.md").read_text() == "- Lint\n"
+    gnc("tidy", "--apply", "--now", "2026-12-01T00:00:00Z")
+    assert "GEMINI.md: 1 edit is taken back" in gnc("tidy", "--undo").out and (home / "CLAUDE.md").read_text() == "- Lint\n"
+    assert gnc("tidy", "--undo").code == 0 and (home / "CLAUDE.md").read_text() == "- Lint\n- Lint\n"
+
+
+def test_what_goes_and_what_is_written_in_one_file_is_one_run(home):
+    text = "- Start `src/app.py`\n- Lint before a push\n- Lint before a push\n"
+    (home / "CLAUDE.md").write_text(text)
+    assert gnc("tidy", "CLAUDE.md", "--apply").code == 0 and (home / "CLAUDE.md").read_text() == "- Start `src/main/run.py`\n- Lint before a push\n"
+    (home / "CLAUDE.md").write_text((home / "CLAUDE.md").read_text() + "- Ship\n")
+    said = gnc("tidy", "CLAUDE.md", "--undo")
+    assert "1 entry and 1 edit are taken back; what was written since stays" in said.out and (home / "CLAUDE.md").read_text() == text + "- Ship\n"
+
+
+def test_an_archive_that_lies_beside_the_file_goes_on(home):
+    "From an older version: it has no bytes that were put anywhere."
+    (home / "CLAUDE.md").write_text("- a\n")
+    row = {"run": "tidy_x", "at": "2026-01-01T00:00:00+00:00"}
+    kept = [row | {"kind": "entry", "why": "repeated", "reason": "", "start": 4, "bytes": "- b\n"},
+            row | {"kind": "tidy", "before": tidy.sha(b"- a\n- b\n"), "after": tidy.sha(b"- a\n"), "entries": 1, "text": "- a\n"}]
+    (home / "CLAUDE.md.archive.jsonl").write_text("".join(json.dumps(r) + "\n" for r in kept))
+    assert "1 entry is taken back; the file is what it was, byte for byte" in gnc("tidy", "--undo").out and (home / "CLAUDE.md").read_text() == "- a\n- b\n"
+    git(home, "worktree", "add", "-q", str(home.parent / "other"))
+    there = (home.parent / "other" / "docs" / "N.md").resolve()
+    assert tidy.archive_of(there) == home / ".git" / "worktrees" / "other" / "gnc" / "tidy" / "docs" / "N.md.archive.jsonl"
+
+
+# Claude Code's folder
+
+DETAIL = "## Session of March\n\n" + "".join(f"- We looked at case {n}, and that was all of it\n" for n in range(220))
+INDEX = ("# Memory\n\n- [Testing](testing.md) — how tests are run\n- [Deploying](deploy.md) — who may do it\n- [Weather](build.md) — sunshine, clouds, rain\n"
+         "- [Tests](testing.md) — once more\n\n" + DETAIL + "\n## Rules\n\n- Ask before a push\n")
+TOPICS = {"testing.md": "---\nname: testing\ndescription: How the tests are run\n---\nRun `make test`; see [[fixtures]].\n",
+          "fixtures.md": "# Fixtures\n\nThey lie in a folder.\n", "build.md": "# How to build\n\nThe build needs Go.\n",
+          "cut.md": "---\nname: cut\ndescription: Releases are cut on Tuesdays\n---\nBy Ada.\n",
+          "cut2.md": "---\nname: cut-2\ndescription: Releases are cut on tuesdays\n---\nBy Bo.\n"}
+WRONG = {("dead", "MEMORY.md", "deploy.md"), ("unlike", "MEMORY.md", "build.md"), ("twice", "MEMORY.md", "testing.md"), ("copy", "cut2.md", "cut.md")}
+MENDED = {("orphan", "cut.md", "cut.md"), ("orphan", "cut2.md", "cut2.md"), ("unread", "MEMORY.md", "lines 201–233")}
+
+
+def fill(folder, index=INDEX, topics=TOPICS):
+    folder.mkdir(parents=True, exist_ok=True)
+    for name, text in {"MEMORY.md": index, **topics}.items(): (folder / name).write_bytes(text.encode())
+    return folder
+
+
+def bytes_of(folder): return {p.name: p.read_bytes() for p in folder.iterdir() if not p.name.endswith(".jsonl")}
+
+
+@pytest.fixture
+def memory(tmp_path, monkeypatch):
+    "A project whose memory lies in a home of its own."
+    project = new_repo(tmp_path / "project", ())
+    monkeypatch.setenv("HOME", str(tmp_path / "home")); monkeypatch.delenv("CLAUDE_CONFIG_DIR", raising=False); monkeypatch.chdir(project)
+    return fill(tmp_path / "home" / ".claude" / "projects" / project_slug(project.resolve()) / "memory")
+
+
+def test_what_it_names_of_the_repository_is_held_against_it(memory):
+    "With its line, below front matter; what it says of no repository, and what never was there, is left."
+    (Path("src")).mkdir(); Path("src/app.py").write_text("x\n" * 9); Path("src/old.py").write_text("y\n" * 9)
+    save = ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "x")
+    git(".", "add", "."); git(".", *save); git(".", "mv", "src/app.py", "src/run.py"); git(".", "rm", "-q", "src/old.py"); git(".", *save)
+    far = "\n## Details\n\n" + "".join(f"- case {n}\n" for n in range(200)) + "\nStart `src/app.py`\n"
+    fill(memory, "- [T](testing.md) — of tests\n" + far, {
+        "testing.md": "---\nname: t\n---\n\nRun `src/app.py` first. Then run `src/old.py`, or `src/no.py`.\n"})
+    for name in TOPICS.keys() - {"testing.md"}: (memory / name).unlink()
+    rows = gnc("--json", "tidy", "--claude", "--check").json["problems"]
+    assert [(r["what"], r["line"], r["name"]) for r in rows if r["path"] == "testing.md"] == [("gone", 5, "src/app.py"), ("gone", 5, "src/old.py")]
+    gnc("tidy", "--claude", "--apply")
+    assert "Run `src/run.py` first" in (memory / "testing.md").read_text() and {p[2] for p in wrong()} == {"src/old.py"}
+    assert (memory / "details.md").read_text().endswith("Start `src/run.py`\n"), "what moves into a topic is written anew there"
+    fill(memory.parent.parent.parent / "all", "- [T](testing.md) — of tests\n", {"testing.md": "Run `src/app.py`\n"})
+    (memory.parent.parent.parent / "settings.json").write_text(json.dumps({"autoMemoryDirectory": str(memory.parent.parent.parent / "all")}))
+    assert wrong() == set(), "a folder for all projects is held against none"
+
+
+def wrong(): return {(p["what"], p["path"], p["name"]) for p in gnc("--json", "tidy", "--claude", "--check").json["problems"]}
+
+
+def test_what_is_wrong_is_found_shown_mended_and_taken_back(memory):
+    was = bytes_of(memory)
+    assert wrong() == WRONG | MENDED and gnc("tidy", "--claude", "--check").code == 1
+    dry = gnc("tidy", "--claude", width=80)
+    assert dry.code == 0 and bytes_of(memory) == was and "a link to cut.md, cut2.md" in dry.out and "moves to session-of-march.md" in " ".join(dry.out.split())
+    assert gnc("tidy", "--claude", "--apply").code == 0 and wrong() == WRONG
+    index = (memory / "MEMORY.md").read_text()
+    assert "- [cut](cut.md) — Releases are cut on Tuesdays\n" in index and "## Rules\n\n- Ask before a push\n" in index and DETAIL.strip() not in index
+    assert (memory / "session-of-march.md").read_text().endswith(DETAIL)
+    assert "## Session of March\n\n- [Session of March](session-of-march.md) — We looked" in index
+    assert gnc("tidy", "--claude", "--undo").code == 0 and bytes_of(memory) == was
+
+
+def test_a_healthy_folder_is_left_alone(memory):
+    fill(memory, "# Memory\n\n- [Testing](testing.md) — how tests are run\n- [Build](build.md)\n- [Cut](cut.md)\n- see `fixtures.md`\n", {})
+    (memory / "cut2.md").unlink()
+    assert wrong() == set() and gnc("tidy", "--claude", "--check").code == 0
+    assert cf.folder_edits(cf.read_folder(memory)) == []
+
+
+@pytest.mark.parametrize("end", ["\n", "\r\n"])
+@pytest.mark.parametrize("index", ["", "x\n\ny", "- [A](a.md)\n  more of it\n\n\nLast",
+                                   "# A\n\n## B\n\n- [A](a.md)", "```\n- [C](c.md)\n```\n", "---\nname: x\n---\n- [A](a.md)\n"])
+def test_a_line_is_added_where_its_like_stand(tmp_path, index, end):
+    fill(tmp_path / "m", index.replace("\n", end), {"a.md": "# A\n\nAbout a.\n", "b.md": "# [B]\n\nAbout b: it is \"b\".\n"})
+    f = cf.read_folder(tmp_path / "m")
+    after = with_edits(f.raw, cf.folder_edits(f))
+    (tmp_path / "m" / "MEMORY.md").write_bytes(after)
+    assert [p.what for p in cf.problems_of(cf.read_folder(tmp_path / "m"))] == ([] if index else ["index"])
+    left = after.decode()
+    for line in f.raw.decode().splitlines(): assert line in left
+    assert not index or "- [(B)](b.md)" in left and left.count("\r") == (left.count("\n") if end == "\r\n" else 0)
+
+
+def test_the_limit_is_of_what_is_loaded():
+    assert cf.first_unread(b"- a\n" * 200) == cf.first_unread(b"---\nname: x\n---\n<!-- \n\n -->\n" + b"- a\n" * 198) == 0
+    assert cf.first_unread(b"- a\n" * 201) == 201 and cf.first_unread((b"-" * 999 + b"\n") * 26) == 26 and cf.first_unread("é".encode() * 13_000) == 1
+
+
+@pytest.mark.parametrize("title", ["Rules for all", "../../evil", "Été", "MEMORY", "a" * 300, "[x] `z`"])
+def test_a_section_moves_to_a_name_of_its_own(tmp_path, title):
+    index = f"# Memory\n\n## {title}\n\n" + "- something that is known\n" * 210 + "\n## Rest\n\nShort\n"
+    fill(tmp_path / "m", index, {"rules-for-all.md": "# Taken\n\nIt was here.\n"})
+    f = cf.read_folder(tmp_path / "m")
+    e, = (e for e in cf.folder_edits(f) if e.why == "moved")
+    assert "/" not in e.made[0] and e.made[0] != "rules-for-all.md" and e.made[0].lower() != "memory.md"
+    real = read_memory_file(tmp_path / "m" / "MEMORY.md")
+    tidy.apply_tidy(FilePlan(real, edits=tuple(cf.folder_edits(f))), SAMPLE_NOW)
+    after = cf.read_folder(tmp_path / "m")
+    assert not {p.what for p in cf.problems_of(after)} & {"dead", "orphan", "unread"} and e.out.decode().strip() in (tmp_path / "m" / e.made[0]).read_text()
+
+
+def test_what_a_person_wrote_in_a_new_topic_stays(memory):
+    gnc("tidy", "--claude", "--apply")
+    with open(memory / "session-of-march.md", "a") as f: f.write("- mine\n")
+    said = gnc("tidy", "--claude", "--undo")
+    assert "session-of-march.md was written in since and stays" in said.out and (memory / "MEMORY.md").read_text() == INDEX
+    assert (memory / "session-of-march.md").read_text().endswith("- mine\n")
+
+
+def dies(n, when, work):
+    "Work that is killed before or after its n-th call to the system; whether it was done before that."
+    count = [0]
+    def dying(real):
+        def call(*args, **kw):
+            count[0] += 1
+            if count[0] == n and when == "before": os.kill(os.getpid(), signal.SIGKILL)
+            out = real(*args, **kw)
+            if count[0] == n: os.kill(os.getpid(), signal.SIGKILL)
+            return out
+        return call
+    if pid := os.fork(): return os.waitpid(pid, 0)[1] == 0
+    try:
+        for name in ("open", "fsync", "replace", "chmod", "close", "unlink"): setattr(os, name, dying(getattr(os, name)))
+        builtins.open = dying(builtins.open)
+        work()
+        os._exit(0)
+    finally: os._exit(1)
+
+
+@pytest.mark.skipif(os.name == "nt", reason="kill -9")
+@pytest.mark.parametrize("when", ["before", "after"])
+def test_killed_at_every_step_a_folder_loses_nothing(tmp_path, when):
+    "Between a topic and the index, too: all that was known is in one of the two, and a second time gives what one would have given."
+    top, whole, back = tmp_path / "m", False, False
+    def write():
+        f = cf.read_folder(top)
+        tidy.apply_tidy(FilePlan(read_memory_file(top / "MEMORY.md"), edits=tuple(cf.folder_edits(f))), SAMPLE_NOW)
+    def undo(): tidy.undo_tidy(top / "MEMORY.md", "MEMORY.md", SAMPLE_NOW)
+    fill(top); was = bytes_of(top); write(); mended = bytes_of(top)
+    for n in range(1, 50):
+        for p in top.iterdir(): p.unlink()
+        fill(top)
+        whole = dies(n, when, write)
+        now = {k: v for k, v in bytes_of(top).items() if not k.startswith(".")}
+        assert now["MEMORY.md"] in (was["MEMORY.md"], mended["MEMORY.md"]) and all(now[k] in (was.get(k), mended[k]) for k in now)
+        assert "session-of-march.md" in now or now["MEMORY.md"] == was["MEMORY.md"]
+        write()
+        assert {k: v for k, v in bytes_of(top).items() if not k.startswith(".")} == mended
+        back = dies(n, when, undo)
+        now = (top / "MEMORY.md").read_bytes()
+        assert now in (was["MEMORY.md"], mended["MEMORY.md"]) and (now == was["MEMORY.md"] or (top / "session-of-march.md").exists())
+        try: undo()
+        except tidy.BadFile: pass  # It was done
+        assert {k: v for k, v in bytes_of(top).items() if not k.startswith(".")} == was
+        if whole and back: break
+    assert whole and back and n > 5
+
+
+def test_the_folder_that_the_settings_name(memory, tmp_path, monkeypatch):
+    project, config = Path.cwd(), tmp_path / "home" / ".claude"
+    env = {"HOME": str(tmp_path / "home")}
+    other = fill(tmp_path / "home" / "notes", "- x\n", {})
+    (config / "settings.json").write_text('{"autoMemoryDirectory": "~/notes"}')
+    assert claude_folder(project, env) == other
+    (project / ".claude").mkdir(); (project / ".claude" / "settings.local.json").write_text(json.dumps({"autoMemoryDirectory": str(memory)}))
+    assert claude_folder(project, env) == memory
+    git(project, "add", "-f", "."); assert claude_folder(project, env) == other, "what came with a repository is not asked"
+    (config / "settings.json").write_text('{"autoMemoryDirectory": "notes"}'); assert claude_folder(project, env) == memory, "a path that begins nowhere"
+
+
+def test_long_names_are_cut_as_claude_code_cuts_them():
+    "Known from JavaScript and Java: the hash of 'hello' is 99162322, in base 36 1n1e4y."
+    slug = project_slug(Path("/" + "a" * 250))
+    assert slug.startswith("-" + "a" * 199 + "-") and len(slug) < 209 and project_slug(Path("/" + "b" * 199)) == "-" + "b" * 199
+
+
+@pytest.mark.parametrize("piece", ["[", "[[", "- [", "- [a](", "<!--", "a", "a.", "`", "# x\n", "- [a](b.md)\n", "](", "---\n",
+                                   "src/app.py ", "- a\n\n## b\n\n"])
+def test_hostile_text_costs_seconds_at_most(tmp_path, piece):
+    text = piece * (100_000 // len(piece)) + "\n- `src/app.py`\n"
+    fill(tmp_path / "m", text, {"b.md": text})
+    begin = time.process_time()
+    f = cf.read_folder(tmp_path / "m")
+    cf.problems_of(f); cf.folder_edits(f)
+    assert time.process_time() - begin < 6
