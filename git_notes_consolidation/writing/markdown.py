@@ -446,6 +446,7 @@ def without(
 # %% ../../nbs/16_writing/05_markdown.ipynb #8385e531
 _EMPTY = re.compile(rb"[ \t]*(?:\r\n?|\n)")
 _AFTER_EMPTY = re.compile(rb"(?:\A|[\r\n])[ \t]*(?:\r\n?|\n)\Z|\A\Z")
+_LAST_EMPTY = re.compile(rb"(?:\r\n|\n|\r(?!\n))([ \t]*(?:\r\n?|\n))\Z")
 
 
 def close_gaps(
@@ -461,7 +462,18 @@ def close_gaps(
         tail = raw[max(0, first - 200):first]
         if more and alone and _AFTER_EMPTY.search(tail): p = replace(p, end=more.end())
         out.append(p)
-    return out
+    return _without_last_empty(raw, out)
+
+
+def _without_last_empty(raw: bytes, places: list[FilePlace]) -> list[FilePlace]:
+    "The same, with the empty line that would be a file's last one."
+    n = len(places) - 1
+    while n > 0 and places[n - 1].end == places[n].start: n -= 1
+    if n < 0 or places[-1].end < len(raw): return places
+    start = places[n].start
+    m = _LAST_EMPTY.search(raw[max(0, start - 200):start])
+    if m: places[n] = replace(places[n], start=start - len(m[1]))
+    return places
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #3ed2fd0a
 def _inside_places(places: Iterable[FilePlace]) -> Callable[[int], bool]:

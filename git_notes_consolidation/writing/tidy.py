@@ -7,7 +7,7 @@ from __future__ import annotations
 import difflib, hashlib, json, os, re, time, uuid
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -72,16 +72,20 @@ def _lists_of(f: MemoryFile) -> list[int]:
     return [b.start + 1 for b in _read(f.raw, f.path).blocks if b.items] if f.entries else []
 
 
+_REPEATED = ("item", "piece", "line", "relation")
+
+
 def _has_lines(f: MemoryFile) -> bool: return any(e.kind in ("piece", "line", "relation") for e in f.entries)
 
 
 def repeats(
     f: MemoryFile,
+    chosen: Sequence[Taken] = (),  # What goes anyway
 ) -> list[Taken]:
     "What a list of a file says twice, to the letter."
-    starts, said = _lists_of(f), defaultdict[tuple[object, ...], list[Entry]](list)
+    gone, starts, said = {id(t.entry) for t in chosen}, _lists_of(f), defaultdict[tuple[object, ...], list[Entry]](list)
     for e in f.entries:
-        if not e.loose or e.kind not in ("item", "piece", "line", "relation") or not re.search(r"\w", e.text): continue
+        if not e.loose or id(e) in gone or e.kind not in _REPEATED or not re.search(r"\w", e.text): continue
         own = e.time if e.dated == "its words" else None
         said[bisect_right(starts, e.place.lines[0]), _letters(e), own].append(e)
     return [Taken(e, "repeated", stays, "the same words in the same list") for es in said.values() if len(es) > 1
@@ -197,10 +201,14 @@ class Budget:
     tokens: int | None = None  # As `estimate_tokens` has them
 
 
+_SIZES: Mapping[str, Callable[[bytes], int]] = {
+    "lines": lambda raw: len(line_starts(raw)) - 1, "bytes": len,
+    "tokens": lambda raw: estimate_tokens(raw.decode("utf-8", "replace"))}
+
+
 def size_of(raw: bytes) -> dict[str, int]:
     "Lines, bytes and tokens."
-    return {"lines": len(line_starts(raw)) - 1, "bytes": len(raw),
-            "tokens": estimate_tokens(raw.decode("utf-8", "replace"))}
+    return {k: count(raw) for k, count in _SIZES.items()}
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #199eeb3b
 def excess(
@@ -208,8 +216,8 @@ def excess(
     raw: bytes,
 ) -> dict[str, int]:  # What there is too much of
     "By how much some bytes are over a budget."
-    there = size_of(raw) if budget != Budget() else {}
-    return {k: n - most for k, n in there.items() if (most := getattr(budget, k)) is not None and n > most}
+    return {k: n - most for k, count in _SIZES.items()
+            if (most := getattr(budget, k)) is not None and (n := count(raw)) > most}
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #748d65b7
 _OVER = re.compile(r"\b(?:completed?|finished|done|previous|past|sessions?|resolved|archived?|change ?log|history"
@@ -279,7 +287,8 @@ def fit_to_budget(
     last = next((n for n in reversed(range(len(able))) if able[n].entry.body or _has_lines(f)), 0)
     able = [t for t in able[:last] if t.entry.loose]
     def left(some: int) -> bytes:
-        return without(f.raw, places_of(add_emptied_headings(f, [*gone, *able[:some]])))
+        places = places_of(outermost([*gone, *able[:some]]))
+        return without(f.raw, places if _has_lines(f) else close_gaps(f.raw, places))
     if not excess(budget, left(0)): return [], {}
     if excess(budget, least := left(len(able))): return [], size_of(least)
     return able[:bisect_left(range(len(able)), True, key=lambda n: not excess(budget, left(n)))], {}
@@ -358,7 +367,8 @@ def plan_tidy(
 
 
 def _plan(f: MemoryFile, asked: Sequence[Doubt], budget: Budget, take: Sequence[int]) -> FilePlan:
-    taken = [*taken_by_line(f, take), *repeats(f)]
+    chosen = taken_by_line(f, take)
+    taken = [*chosen, *repeats(f, chosen)]
     more, least = fit_to_budget(f, budget, taken) if budget != Budget() else ([], {})
     taken = _able_to_go(f, outermost([*taken, *more]))
     full, places = add_emptied_headings(f, taken), places_of(taken)
