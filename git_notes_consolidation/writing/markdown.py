@@ -48,7 +48,7 @@ class Entry:
     kind: str  # item, paragraph, section, piece, line, observation, relation, file or record
     scope: tuple[str, ...] = ()
     time: datetime | None = None  # When it was written down; none: nobody knows yet
-    dated: str = ""  # Where that is from: its words, its fields, git blame, the file
+    dated: str = ""  # Where that is from: its words, its heading, its fields, git blame, the file
     namespace: str = ""  # One of the plugin's, where the file or its headings say so
     loose: bool = False  # Can it be taken out, and the rest reads as before?
     marks: tuple[tuple[str, str], ...] = ()  # What the file says beside the text: status, number
@@ -426,8 +426,8 @@ def markdown_entries(
         listed = not record and any(b.kind == "list" for b in body)
         mine = (_items(f, body, headings) if listed else _prose(f, above, body, headings, deeper))
         where = namespace_of(tuple(b.title for b in above))
-        found += (replace(e, time=e.time or day, dated="its words" if e.time or day else "", namespace=where)
-                  for e in mine)
+        found += (replace(e, time=e.time or day, namespace=where,
+                          dated="its words" if e.time else "its heading" if day else "") for e in mine)
     if QUOTED not in f.lines: return tuple(found)
     return tuple(replace(e, title=restored(e.title), body=restored(e.body)) for e in found)
 

@@ -51,7 +51,7 @@ def read_entries(
             out.append(Read(f, e, m))
     return sorted(out, key=lambda r: (r.memory.timestamp, r.memory.id))
 
-# %% ../../nbs/16_writing/07_tidy.ipynb #713837f7
+# %% ../../nbs/16_writing/07_tidy.ipynb #acd66ea7
 @dataclass(frozen=True)
 class Taken:
     "An entry that is taken out, and why."
@@ -94,6 +94,8 @@ def repeats(
 # %% ../../nbs/16_writing/07_tidy.ipynb #2b96544d
 _TEMPLATE = 3  # Times that a label is one
 _STEP = re.compile(r"\[[ xX]\]\s")
+_OVER = re.compile(r"\b(?:completed?|finished|done|previous|past|sessions?|resolved|archived?|change ?log|history"
+                   r"|release notes|recent (?:changes|updates)|milestones?)\b|[\u2705\u2611\u2714]", re.I)
 
 
 def _labels_of(reads: Iterable[Read]) -> set[str]:
@@ -116,7 +118,8 @@ def links_to(a: Entry, b: Entry) -> bool:
 
 def may_compare(a: Entry, b: Entry) -> bool:
     "May one of two entries of one topic have replaced the other?"
-    if "record" in (a.kind, b.kind) or _STEP.match(a.title) or _STEP.match(b.title): return False
+    if any(e.kind == "record" or _STEP.match(e.title) or any(map(_OVER.search, e.place.headings)) for e in (a, b)):
+        return False
     return _letters(a) != _letters(b) and not links_to(a, b) and not links_to(b, a)
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #9f5ff376
@@ -142,7 +145,7 @@ def candidates(
             for w in rare: seen[w].append(n)
     return [(a, b) for _, a, b in sorted(found, key=lambda x: -x[0])[:_MOST_JUDGED]]
 
-# %% ../../nbs/16_writing/07_tidy.ipynb #c97e7308
+# %% ../../nbs/16_writing/07_tidy.ipynb #dfcff0d6
 @dataclass(frozen=True)
 class Doubt:
     "Two entries that a person should look at."
@@ -192,7 +195,7 @@ def _written_apart(a: Read, b: Read, known: dict[str, dict[int, str]]) -> bool:
     x, y = (known[r.file.path].get(r.entry.place.lines[0]) for r in (a, b))
     return bool(x and y and x != y)
 
-# %% ../../nbs/16_writing/07_tidy.ipynb #7baf1567
+# %% ../../nbs/16_writing/07_tidy.ipynb #70bcbb13
 @dataclass(frozen=True)
 class Budget:
     "What a file may have; none: no limit."
@@ -210,7 +213,7 @@ def size_of(raw: bytes) -> dict[str, int]:
     "Lines, bytes and tokens."
     return {k: count(raw) for k, count in _SIZES.items()}
 
-# %% ../../nbs/16_writing/07_tidy.ipynb #199eeb3b
+# %% ../../nbs/16_writing/07_tidy.ipynb #c5862bfb
 def excess(
     budget: Budget,
     raw: bytes,
@@ -220,8 +223,6 @@ def excess(
             if (most := getattr(budget, k)) is not None and (n := count(raw)) > most}
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #748d65b7
-_OVER = re.compile(r"\b(?:completed?|finished|done|previous|past|sessions?|resolved|archived?|change ?log|history"
-                   r"|release notes|recent (?:changes|updates)|milestones?)\b|[\u2705\u2611\u2714]", re.I)
 _RULES = re.compile(r"\b(?:commands?|important|critical|never|always|must|mandatory|required|rules?|conventions?"
                     r"|principles?|guidelines?|safety|security|style)\b|\u26a0", re.I)
 _WHY = ("a rule; nothing else was left", "low in the file", "its day has passed", "its heading says that it is over")
@@ -249,7 +250,7 @@ def sections_by_age(f: MemoryFile) -> list[Taken]:
     order = sorted(range(len(parts)), key=lambda n: (*keys[n], len(parts[n].place.headings)), reverse=True)
     return [Taken(parts[n], "budget", reason=_WHY[keys[n][0]]) for n in order]
 
-# %% ../../nbs/16_writing/07_tidy.ipynb #9acf8d19
+# %% ../../nbs/16_writing/07_tidy.ipynb #400b46a1
 def places_of(taken: Iterable[Taken]) -> list[FilePlace]: return [t.entry.place for t in taken]
 
 
@@ -293,7 +294,7 @@ def fit_to_budget(
     if excess(budget, least := left(len(able))): return [], size_of(least)
     return able[:bisect_left(range(len(able)), True, key=lambda n: not excess(budget, left(n)))], {}
 
-# %% ../../nbs/16_writing/07_tidy.ipynb #945241be
+# %% ../../nbs/16_writing/07_tidy.ipynb #61577308
 @dataclass(frozen=True)
 class FilePlan:
     "What tidying one file comes to."
@@ -328,21 +329,21 @@ def still_says(
     stay = [e.text for e in f.entries if (e.place.start, e.place.end) not in gone]
     return [e.text for e in entries_of(without(f.raw, places), f.path)] == stay
 
-# %% ../../nbs/16_writing/07_tidy.ipynb #3ed5801f
+# %% ../../nbs/16_writing/07_tidy.ipynb #a624dbc2
 def _able_to_go(
     f: MemoryFile,
     taken: Sequence[Taken],
     tries: int = 40,  # Times that the file is read again
 ) -> list[Taken]:
     "Those that can go together."
-    able, todo = list[Taken](), [[*taken]]
+    able, todo = list[Taken](), [[*taken]] if taken else []
     while todo and tries:
         some, tries = todo.pop(), tries - 1
         if still_says(f, places_of(outermost([*able, *some]))): able += some
         elif len(some) > 1: todo += [some[len(some) // 2:], some[:len(some) // 2]]
     return able
 
-# %% ../../nbs/16_writing/07_tidy.ipynb #bbbb8f52
+# %% ../../nbs/16_writing/07_tidy.ipynb #3fccad1d
 def taken_by_line(
     f: MemoryFile,
     lines: Sequence[int],  # At which entries or sections begin
@@ -355,7 +356,7 @@ def taken_by_line(
                       f"where they begin")
     return [Taken(at[n], "chosen", reason="a person decided") for n in dict.fromkeys(lines)]
 
-# %% ../../nbs/16_writing/07_tidy.ipynb #6c3ca54a
+# %% ../../nbs/16_writing/07_tidy.ipynb #553b792e
 def plan_tidy(
     files: Sequence[MemoryFile],
     budget: Budget = Budget(),
@@ -372,7 +373,7 @@ def _plan(f: MemoryFile, asked: Sequence[Doubt], budget: Budget, take: Sequence[
     more, least = fit_to_budget(f, budget, taken) if budget != Budget() else ([], {})
     taken = _able_to_go(f, outermost([*taken, *more]))
     full, places = add_emptied_headings(f, taken), places_of(taken)
-    gone = [*(full if still_says(f, places_of(full)) else taken)]
+    gone = full if taken and still_says(f, places_of(full)) else taken
     mine = [x for x in asked if x.newer.place.path == f.path and not any(
         p.path == e.place.path and p.start <= e.place.start < p.end for e in (x.older, x.newer) for p in places)]
     p = FilePlan(f, tuple(gone), tuple(mine), least=tuple(least.items()))
