@@ -134,8 +134,8 @@ def day_of(
     return next((r.resolved_date for r in found if re.search(r"\d{4}", r.original_text)), None)
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #ec582393
-_NAMES = {"decision": "decisions", "decision log": "decisions", "learning": "learnings", "lesson": "learnings",
-          "lessons learned": "learnings", "gotcha": "learnings", "blocker": "blockers",
+_NAMES = {"decision": "decisions", "decision log": "decisions", "learning": "learnings",
+          "lesson": "learnings", "lessons learned": "learnings", "gotcha": "learnings", "blocker": "blockers",
           "progress": "progress", "pattern": "patterns", "convention": "patterns", "research": "research",
           "review": "reviews", "retrospective": "retrospective"}
 
@@ -247,7 +247,8 @@ class _File:
     @cached_property
     def used(self) -> frozenset[str]:
         "The names in brackets, as links have them."
-        return frozenset(" ".join(x.split()).upper() for x in re.findall(r"\[([^][\n]{1,999})\]", "\n".join(self.lines)))
+        found = re.findall(r"\[([^][\n]{1,999})\]", "\n".join(self.lines))
+        return frozenset(" ".join(x.split()).upper() for x in found)
 
     def words(self, b: Block) -> str: return "\n".join(self.lines[b.start:b.end]).strip()
 
@@ -309,6 +310,7 @@ def _part(label: str) -> str:  # Empty where it is none
     return first if first in _PARTS and not label[-1].isdigit() else ""
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #776a8a0f
+_BULLETS = re.compile(r"^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
 _SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_]|[`*])")
 
 
@@ -318,9 +320,10 @@ def shown_title(
 ) -> str:
     "An entry in one line that says what it is about."
     head = [h for h in e.place.headings if h != e.title]
-    lines = [x.strip(" \t*_") for x in (e.title, *e.body.split("\n", 20)[:20])
+    lines = [_BULLETS.sub("", x).strip(" \t*_") for x in (e.title, *e.body.split("\n", 20)[:20])
              if re.search(r"\w", x) and not (label_of(x) and _LABEL.fullmatch(x.strip()))]
-    if e.kind == "section" and e.title in e.place.headings and len(lines) > 1: head, lines = [*head, e.title], lines[1:]
+    if e.kind == "section" and e.title in e.place.headings and len(lines) > 1:
+        head, lines = [*head, e.title], lines[1:]
     said = _SENTENCE.split((lines or [e.title])[0][:10 * most], 1)[0]
     return " › ".join([*head, said if len(said) <= most else f"{said[:most - 1]}…"])
 
@@ -496,6 +499,17 @@ def reads_same(
     return [x[1:] for x in was.parts if not inside(x[0])] == [x[1:] for x in now.parts]
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #d2bb87c8
+def _section_ends(blocks: Sequence[Block]) -> dict[int, int]:
+    "By the block of each heading, the block after what is below it."
+    ends, open_ = dict[int, int](), list[int]()
+    for n, b in enumerate(blocks):
+        if b.kind != "heading": continue
+        while open_ and blocks[open_[-1]].level >= b.level: ends[open_.pop()] = n
+        open_.append(n)
+        ends[n] = len(blocks)
+    return ends
+
+
 def emptied_headings(
     raw: bytes,
     path: str,
@@ -510,15 +524,15 @@ def emptied_headings(
         gone[n] = gone[n] or gone[n + 1] and leads
     says = [b.kind != "heading" and not (b.kind == "other" and f.is_rule(b)) for b in blocks]
     title = [b for b in blocks if b.level == 1]
-    for n, b in enumerate(blocks):
-        if b.kind != "heading" or title == [b]: continue
-        end = next((k for k in range(n + 1, len(blocks)) if 0 < blocks[k].level <= b.level), len(blocks))
+    for n, end in _section_ends(blocks).items():
+        if title == [blocks[n]]: continue
         left = [gone[k] for k in range(n + 1, end) if says[k]]
         if left and all(left): gone[n:end] = [True] * (end - n)
     return [f.place(b.start, b.end) for b, g in zip(blocks, gone) if g and not inside(f.starts[b.start])]
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #9349eed7
-_MARK = re.compile(r"<(/?)([A-Za-z][\w-]*)(?:[ \t][^<>]*)?(?<!/)>|<!--[^<>\n]{0,200}?\b(?:(start|begin)|end)\b", re.I)
+_MARK = re.compile(r"<(/?)([A-Za-z][\w-]*)(?:[ \t][^<>]*)?(?<!/)>"
+                   r"|<!--[^<>\n]{0,200}?\b(?:(start|begin)|end)\b", re.I)
 _VOID = word_set("br hr img input p li td tr th source wbr")
 
 
@@ -541,22 +555,18 @@ def sections_of(
 ) -> tuple[Entry, ...]:  # In the order of the file; those inside another one follow it
     "The sections of a Markdown file, each with all that is below its heading; the body is what no other has."
     f = _read(raw, path)
-    heads, out, above = [n for n, b in enumerate(f.blocks) if b.kind == "heading"], list[Entry](), list[int]()
-    last, ends = dict[int, int](), dict[int, int]()  # By block: the one after the section, and after its own words
+    ends, out, above = _section_ends(f.blocks), list[Entry](), list[int]()
+    heads = [*ends]
     for n, after in zip(heads, [*heads[1:], len(f.blocks)]):
-        ends[n] = after
-        while above and f.blocks[above[-1]].level >= f.blocks[n].level: last[above.pop()] = n
-        above.append(n)
-    last |= dict.fromkeys(above, len(f.blocks))
-    above = []
-    for n in heads:
         b = f.blocks[n]
         above = [*(k for k in above if f.blocks[k].level < b.level), n]
         if n == heads[0] and b.level == 1: continue
-        body = f.blocks[n + 1:last[n]]
-        own = "\n".join(f.lines[b.end:body[ends[n] - n - 2].end]).strip() if ends[n] > n + 1 else ""
+        body = f.blocks[n + 1:ends[n]]
+        own = "\n".join(f.lines[b.end:f.blocks[after - 1].end]).strip()
         titles = tuple(f.blocks[k].title for k in above)
-        at = next((x for t in reversed(titles) if (x := day_of(t))), None) or (a_time(m[1]) if (m := DATED.search(own)) else None)
+        m = DATED.search(own)
+        at = next((x for t in reversed(titles) if (x := day_of(t))), None) or a_time(m and m[1])
         place = f.place(b.start, body[-1].end if body else b.end, titles)
-        out.append(Entry(b.title, own, place, "section", titles[:-1], at, "its words" if at else "", loose=_closes(f, body)))
+        out.append(Entry(b.title, own, place, "section", titles[:-1], at, "its words" if at else "",
+                         loose=_closes(f, body)))
     return tuple(out)

@@ -18,9 +18,9 @@ from ..core.memory import digest, Memory
 from ..core.visible import estimate_tokens, json_line
 from ..store.git import RepoError, git
 from ..supersession.judge import SURE, WORTH_ASKING, weigh
-from git_notes_consolidation.writing.markdown import (
-    _part, _read, BadFile, Entry, FilePlace, emptied_headings, close_gaps, label_of, line_starts, reads_same,
-    sections_of, without)
+from .markdown import (
+    _inside_places, _part, _read, BadFile, Entry, FilePlace, emptied_headings, close_gaps, label_of,
+    line_starts, reads_same, sections_of, without)
 from .reading import ARCHIVE, JSON_LINES, MemoryFile, entries_of
 from ..store.events import _try_lock, Locked
 from ..consolidation.plan import Guard
@@ -83,19 +83,23 @@ def repeats(
     chosen: Sequence[Taken] = (),  # What goes anyway
 ) -> list[Taken]:
     "What a list of a file says twice, to the letter."
-    gone, starts, said = {id(t.entry) for t in chosen}, _lists_of(f), defaultdict[tuple[object, ...], list[Entry]](list)
+    gone, starts = {id(t.entry) for t in chosen}, _lists_of(f)
+    said = defaultdict[tuple[object, ...], list[Entry]](list)
     for e in f.entries:
-        if not e.loose or id(e) in gone or e.kind not in _REPEATED or not re.search(r"\w", e.text): continue
+        apart = not e.loose or id(e) in gone or e.kind not in _REPEATED
+        if apart or label_of(e.title) or not re.search(r"\w", e.text): continue
         own = e.time if e.dated == "its words" else None
         said[bisect_right(starts, e.place.lines[0]), _letters(e), own].append(e)
-    return [Taken(e, "repeated", stays, "the same words in the same list") for es in said.values() if len(es) > 1
-            for stays in (es[0 if f.forward is False else -1],) for e in es if e is not stays]
+    stays = 0 if f.forward is False else -1
+    return [Taken(e, "repeated", es[stays], "the same words in the same list") for es in said.values()
+            for e in es if e is not es[stays]]
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #2b96544d
 _TEMPLATE = 3  # Times that a label is one
 _STEP = re.compile(r"\[[ xX]\]\s")
-_OVER = re.compile(r"\b(?:completed?|finished|done|previous|past|sessions?|resolved|archived?|change ?log|history"
-                   r"|release notes|recent (?:changes|updates)|milestones?)\b|[\u2705\u2611\u2714]", re.I)
+_OVER = re.compile(r"\b(?:completed?|finished|done|previous|past|sessions?|resolved|archived?|change ?log"
+                   r"|history|release notes|recent (?:changes|updates)|milestones?)\b"
+                   r"|[\u2705\u2611\u2714]", re.I)
 
 
 def _labels_of(reads: Iterable[Read]) -> set[str]:
@@ -110,17 +114,12 @@ def _topic_of(e: Entry) -> str:
     return " ".join(re.findall(r"[^\W\d_]+", f"{e.kind} {' '.join(last)}".lower()))
 
 
-def links_to(a: Entry, b: Entry) -> bool:
-    "Does an entry link to the file that is the other one?"
-    name = b.place.path.rpartition("/")[2]
-    return b.kind in ("file", "record") and any(f"{sign}{name})" in a.text for sign in "(/")
-
-
 def may_compare(a: Entry, b: Entry) -> bool:
     "May one of two entries of one topic have replaced the other?"
-    if any(e.kind == "record" or _STEP.match(e.title) or any(map(_OVER.search, e.place.headings)) for e in (a, b)):
-        return False
-    return _letters(a) != _letters(b) and not links_to(a, b) and not links_to(b, a)
+    for e in (a, b):
+        if e.kind == "record" or _STEP.match(e.title): return False
+        if any(map(_OVER.search, e.place.headings)): return False
+    return _letters(a) != _letters(b)
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #9f5ff376
 _RARE, _NEAREST, _MOST_JUDGED = 8, 5, 500
@@ -131,7 +130,8 @@ def candidates(
     reads: Sequence[Read],  # Oldest first
 ) -> list[tuple[Read, Read]]:  # Older and newer
     "Pairs that may speak of one thing, those with most words in common first."
-    topics, labels, found = defaultdict[str, list[Read]](list), _labels_of(reads), list[tuple[int, Read, Read]]()
+    topics, labels = defaultdict[str, list[Read]](list), _labels_of(reads)
+    found = list[tuple[int, Read, Read]]()
     for r in reads:
         if label_of(r.entry.title) not in labels: topics[_topic_of(r.entry)].append(r)
     for some in topics.values():
@@ -161,9 +161,9 @@ def line_commits(
     path: Path,  # Real
 ) -> dict[int, str]:  # Empty: git knows nothing of the file
     "The commit that last wrote each line, by number."
-    try: said = git(path.parent, "blame", "--porcelain", "--no-textconv", "--", path.name).decode("utf-8", "replace")
+    try: said = git(path.parent, "blame", "--porcelain", "--no-textconv", "--", path.name)
     except (RepoError, OSError): return {}
-    return {int(n): commit for commit, n in re.findall(r"^([0-9a-f]{40,64}) \d+ (\d+)", said, re.M)}
+    return {int(n): commit.decode() for commit, n in re.findall(rb"^([0-9a-f]{40,64}) \d+ (\d+)", said, re.M)}
 
 
 def _own_day(e: Entry) -> datetime | None: return e.time if e.dated in ("its words", "its fields") else None
@@ -223,9 +223,10 @@ def excess(
             if (most := getattr(budget, k)) is not None and (n := count(raw)) > most}
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #748d65b7
-_RULES = re.compile(r"\b(?:commands?|important|critical|never|always|must|mandatory|required|rules?|conventions?"
-                    r"|principles?|guidelines?|safety|security|style)\b|\u26a0", re.I)
-_WHY = ("a rule; nothing else was left", "low in the file", "its day has passed", "its heading says that it is over")
+_RULES = re.compile(r"\b(?:commands?|important|critical|never|always|must|mandatory|required|rules?"
+                    r"|conventions?|principles?|guidelines?|safety|security|style)\b|\u26a0", re.I)
+_WHY = ("a rule; nothing else was left", "low in the file", "its day has passed",
+        "its heading says that it is over")
 
 
 def fading(
@@ -282,7 +283,7 @@ def fit_to_budget(
     f: MemoryFile,
     budget: Budget,
     gone: Sequence[Taken] = (),  # Already taken out
-) -> tuple[list[Taken], dict[str, int]]:  # What goes; and the least that the file can have, where that is too much
+) -> tuple[list[Taken], dict[str, int]]:  # What goes; and the least size, where that is too much
     "What a budget takes out of a file."
     able = sections_by_age(f)
     last = next((n for n in reversed(range(len(able))) if able[n].entry.body or _has_lines(f)), 0)
@@ -302,7 +303,7 @@ class FilePlan:
     taken: tuple[Taken, ...] = ()  # In the order of the file
     asked: tuple[Doubt, ...] = ()
     over: tuple[tuple[str, int], ...] = ()  # By how much it is still over the budget
-    least: tuple[tuple[str, int], ...] = ()  # What it would have without all that may go, where that is too much
+    least: tuple[tuple[str, int], ...] = ()  # Its size without all that may go, where that is too much
 
     @property
     def after(self) -> bytes: return without(self.file.raw, places_of(self.taken))
@@ -374,8 +375,9 @@ def _plan(f: MemoryFile, asked: Sequence[Doubt], budget: Budget, take: Sequence[
     taken = _able_to_go(f, outermost([*taken, *more]))
     full, places = add_emptied_headings(f, taken), places_of(taken)
     gone = full if taken and still_says(f, places_of(full)) else taken
+    out = _inside_places(places)
     mine = [x for x in asked if x.newer.place.path == f.path and not any(
-        p.path == e.place.path and p.start <= e.place.start < p.end for e in (x.older, x.newer) for p in places)]
+        e.place.path == f.path and out(e.place.start) for e in (x.older, x.newer))]
     p = FilePlan(f, tuple(gone), tuple(mine), least=tuple(least.items()))
     return replace(p, over=tuple(excess(budget, p.after).items()))
 

@@ -153,21 +153,13 @@ def _line_numbers(e: Entry) -> str:
     return f"line {a}" if a == b else f"lines {a}–{b}"
 
 
-def _quoted(e: Entry, sign: str, style: str, most: int = 3) -> Iterator[Text]:
-    "The first lines of an entry."
-    lines = [x for x in e.text.split("\n", 200) if x.strip()]
-    for x in lines[:most]: yield Text(f"  {sign} {plain(x, 200)}", style=style)
-    if len(lines) > most: yield Text(f"  {sign} …", style=style)
-
-
 def _taken_lines(t: files_tidy.Taken) -> Iterator[Text]:
     "An entry or a section that is removed, and why."
     where = f" {_line_numbers(t.by)}" if t.by else ""
     head = {"repeated": f"duplicate of{where}", "budget": f"to fit: {plain(t.reason, 120)}",
             "chosen": "chosen with --take", "emptied": "nothing is left below it"}[t.why]
-    above = "".join(f" under “{plain(h, 60)}”" for h in t.entry.place.headings[-1:] if h != t.entry.title)
-    yield Text(f"{_line_numbers(t.entry).capitalize()}{above}, {head}", style="bold")
-    yield from _quoted(t.entry, "-", "red")
+    yield Text(f"{_line_numbers(t.entry).capitalize()}, {head}", style="bold")
+    yield Text(f"  - {plain(shown_title(t.entry), 200)}", style="red")
 
 
 def _entry_row(e: Entry) -> dict[str, Any]:
@@ -191,7 +183,9 @@ def _marked(older: str, newer: str) -> Iterator[Text]:
 def _doubt_lines(x: files_tidy.Doubt, done: bool) -> Iterator[Text]:
     "Two entries that only a person can judge, and the command that answers."
     asks = {"repeated": "Duplicate?", "replaced": "Replaced?", "part": "Replaced in part?"}
-    lines = f"{plain(str(x.older.place))} and {plain(str(x.newer.place)) if x.older.place.path != x.newer.place.path else x.newer.place.lines[0]}"
+    one_file = x.older.place.path == x.newer.place.path
+    where = str(x.newer.place.lines[0] if one_file else x.newer.place)
+    lines = f"{plain(str(x.older.place))} and {plain(where)}"
     yield Text(f"{asks[x.relation]} {lines}: {plain(x.reason, 120)}", style="bold")
     if x.newer.place.headings: yield Text(f"   {plain(' › '.join(x.newer.place.headings), 160)}", style="dim")
     yield from _marked(x.older.text, x.newer.text)
@@ -220,7 +214,7 @@ def _command(*words: str) -> str: return plain(shlex.join(["gnc", "tidy", *words
 def _how_many(p: files_tidy.FilePlan) -> str:
     "How many entries go, and how much only for a budget."
     fit = sum(t.why == "budget" for t in p.taken)
-    some = [counted_noun(len(p.entries) - fit, "entry", "entries")] if len(p.entries) > fit else []
+    some = [f"{len(p.entries) - fit} of {len(p.file.entries)} entries"] if len(p.entries) > fit else []
     if fit: some.append(f"{counted_noun(fit, 'section')} to fit, {p.share:.0%} of the file")
     return " and ".join(some)
 
