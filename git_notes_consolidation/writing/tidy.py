@@ -225,7 +225,7 @@ def excess(
 # %% ../../nbs/16_writing/07_tidy.ipynb #748d65b7
 _RULES = re.compile(r"\b(?:commands?|important|critical|never|always|must|mandatory|required|rules?"
                     r"|conventions?|principles?|guidelines?|safety|security|style)\b|\u26a0", re.I)
-_WHY = ("a rule; nothing else was left", "low in the file", "its day has passed",
+_WHY = ("a rule; nothing else was left", "deep or low in the file", "its day has passed",
         "its heading says that it is over")
 
 

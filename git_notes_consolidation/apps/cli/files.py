@@ -159,7 +159,7 @@ def _taken_lines(t: files_tidy.Taken) -> Iterator[Text]:
     head = {"repeated": f"duplicate of{where}", "budget": f"to fit: {plain(t.reason, 120)}",
             "chosen": "chosen with --take", "emptied": "nothing is left below it"}[t.why]
     yield Text(f"{_line_numbers(t.entry).capitalize()}, {head}", style="bold")
-    yield Text(f"  - {plain(shown_title(t.entry), 200)}", style="red")
+    yield Text(f"  - {plain(shown_title(t.entry, 80), 150)}", style="red")
 
 
 def _entry_row(e: Entry) -> dict[str, Any]:
