@@ -321,7 +321,7 @@ def shown_title(
     "An entry in one line that says what it is about."
     head = [h for h in e.place.headings if h != e.title]
     lines = [_BULLETS.sub("", x).strip(" \t*_") for x in (e.title, *e.body.split("\n", 20)[:20])
-             if re.search(r"\w", x) and not _CODE_FENCE.match(x) and not (label_of(x) and _LABEL.fullmatch(x.strip()))]
+             if re.search(r"\w", x) and not _CODE_FENCE.match(x) and not _LABEL.fullmatch(x.strip())]
     if e.kind == "section" and e.title in e.place.headings and len(lines) > 1:
         head, lines = [*head, e.title], lines[1:]
     said = _SENTENCE.split((lines or [e.title])[0][:10 * most], 1)[0]

@@ -184,8 +184,11 @@ def questions(
         if j.relation not in _RELATIONS or j.confidence < (WORTH_ASKING if log else SURE): continue
         if not log and not _written_apart(a, b, commits): continue
         relation = "part" if j.kind == "partial" else _RELATIONS[j.relation]
+        if relation == "repeated" and a.file is not b.file: continue  # One copies the other
         out.append(Doubt(a.entry, b.entry, relation, j.reason, j.span or "", j.confidence))
-    return sorted(out, key=lambda x: (-x.confidence, x.newer.place, x.older.place))[:most]
+    out.sort(key=lambda x: (-x.confidence, x.older.place.path != x.newer.place.path, x.newer.place, x.older.place))
+    once = {(_letters(x.older), _letters(x.newer)): x for x in reversed(out)}  # Copies are asked about once
+    return [x for x in out if once[_letters(x.older), _letters(x.newer)] is x][:most]
 
 
 def _written_apart(a: Read, b: Read, known: dict[str, dict[int, str]]) -> bool:

@@ -429,6 +429,14 @@ def test_two_commits_may_correct_each_other_and_one_never_does(repo):
     assert "Replaced? two.md:5 and 6" in told and "timeout is [-30-] {+60+} s" in told and "gnc tidy two.md --take 5" in told
 
 
+def test_a_copy_is_not_asked_line_by_line():
+    first = re.sub(r"2026\S+ ", "", LIST)
+    files = [read(LIST, name) for name in ("CLAUDE.md", "AGENTS.md")] + [read(LIST.replace("30 s", "30 s each"), "GEMINI.md"), read(first, "x.md")]
+    x, = (x for p in plan_tidy(files[:2]) for x in p.asked)
+    assert x.relation == "replaced" and x.older.place.path == x.newer.place.path
+    assert not [x for p in plan_tidy(files) for x in p.asked if x.relation == "repeated"]
+
+
 def test_what_a_person_takes_leaves_its_copy(home):
     gnc("tidy", "MEMORY.md", "--take", 7, "--apply")
     assert Path("MEMORY.md").read_text().count("Lint before every push") == 1
