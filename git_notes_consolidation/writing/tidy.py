@@ -141,7 +141,7 @@ def candidates(
             rare = [w for w in x if often[w] <= _RARE]
             near = Counter(k for w in rare for k in seen[w])
             found += [(shared, some[k], some[n]) for k, shared in near.most_common(_NEAREST)
-                      if shared > 1 and may_compare(some[k].entry, some[n].entry)]
+                      if shared >= min(2, len(x)) and may_compare(some[k].entry, some[n].entry)]
             for w in rare: seen[w].append(n)
     return [(a, b) for _, a, b in sorted(found, key=lambda x: -x[0])[:_MOST_JUDGED]]
 
@@ -186,7 +186,10 @@ def questions(
         relation = "part" if j.kind == "partial" else _RELATIONS[j.relation]
         if relation == "repeated" and a.file is not b.file: continue  # One copies the other
         out.append(Doubt(a.entry, b.entry, relation, j.reason, j.span or "", j.confidence))
-    out.sort(key=lambda x: (-x.confidence, x.older.place.path != x.newer.place.path, x.newer.place, x.older.place))
+    def rank(x: Doubt) -> tuple[object, ...]:
+        a, b = x.older.place, x.newer.place
+        return -x.confidence, a.path != b.path, b, a
+    out.sort(key=rank)
     once = {(_letters(x.older), _letters(x.newer)): x for x in reversed(out)}  # Copies are asked about once
     return [x for x in out if once[_letters(x.older), _letters(x.newer)] is x][:most]
 
@@ -228,7 +231,7 @@ def excess(
 # %% ../../nbs/16_writing/07_tidy.ipynb #748d65b7
 _RULES = re.compile(r"\b(?:commands?|important|critical|never|always|must|mandatory|required|rules?"
                     r"|conventions?|principles?|guidelines?|safety|security|style)\b|\u26a0", re.I)
-_WHY = ("a rule; nothing else was left", "deep or low in the file", "its day has passed",
+_WHY = ("a rule; nothing else was left", "deep or low in the file", "among the oldest",
         "its heading says that it is over")
 
 

@@ -410,10 +410,10 @@ LIST = "## Decisions\n\n- 2026-02-01: The request timeout is 30 s\n- 2026-02-09:
 
 
 @pytest.mark.parametrize("text, asked", [
-    (LIST, 1), (LIST.replace("2026-02-09", "2026-02-01"), 0), (re.sub(r"2026\S+ ", "", LIST), 0),
+    (LIST, 1), (LIST.replace("request timeout", "port"), 1), (LIST.replace("2026-02-09", "2026-02-01"), 0), (re.sub(r"2026\S+ ", "", LIST), 0),
     (LIST.replace("- 2026-02-09", "\n## Staging\n\n- 2026-02-09"), 0), (LIST.replace("- 2026-02-09", "\n# May\n\n## Decisions\n\n- 2026-02-09"), 1),
     (LIST.replace(": The", ": [ ] The"), 0), (LIST + "- 2026-02-10: The request timeout is 30 s\n", 2)],
-    ids=["a log", "one day", "no day", "two headings", "like headings", "steps", "and back"])
+    ids=["a log", "few words", "one day", "no day", "two headings", "like headings", "steps", "and back"])
 def test_a_question_needs_one_topic_and_two_days(text, asked):
     assert len(plan(text).asked) == asked and plan(text).taken == ()
 

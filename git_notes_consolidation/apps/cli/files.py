@@ -215,7 +215,8 @@ def _how_many(p: files_tidy.FilePlan) -> str:
     "How many entries go, and how much only for a budget."
     fit = sum(t.why == "budget" for t in p.taken)
     some = [f"{len(p.entries) - fit} of {len(p.file.entries)} entries"] if len(p.entries) > fit else []
-    if fit: some.append(f"{counted_noun(fit, 'section')} to fit, {p.share:.0%} of the file")
+    whole = ("section", "") if any(t.entry.kind == "section" for t in p.taken) else ("entry", "entries")
+    if fit: some.append(f"{counted_noun(fit, *whole)} to fit, {p.share:.0%} of the file")
     return " and ".join(some)
 
 
