@@ -12,10 +12,11 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import cache, cached_property, lru_cache
 from typing import Any
-from ..core.memory import as_utc
+from ..core.memory import as_utc, UTC
 from ..store.git import RepoError
 from ..core.visible import restored
 from ..session.fast_start import QUOTED
+from ..temporal.resolve import find_references
 from ..text.words import word_set
 
 # %% auto #0
@@ -47,7 +48,7 @@ class Entry:
     kind: str  # item, paragraph, section, piece, line, observation, relation, file or record
     scope: tuple[str, ...] = ()
     time: datetime | None = None  # When it was written down; none: nobody knows yet
-    dated: str = ""  # Where that is from: its words, its fields, git blame, the file
+    dated: str = ""  # Where that is from: its words, its heading, its fields, git blame, the file
     namespace: str = ""  # One of the plugin's, where the file or its headings say so
     loose: bool = False  # Can it be taken out, and the rest reads as before?
     marks: tuple[tuple[str, str], ...] = ()  # What the file says beside the text: status, number
@@ -119,10 +120,24 @@ def leading_date(
     at = a_time(f"{m[1]}T{m[2]}" if m[2] else m[1]) if m else None
     return (at, _BETWEEN.sub("", text[m.end():], count=1)) if m and at else (None, text)
 
+# %% ../../nbs/16_writing/05_markdown.ipynb #e2a4374f
+_ANY_DAY = datetime(2000, 1, 1, tzinfo=UTC)  # A day with its year is the same from wherever one looks
+
+
+def day_of(
+    heading: str,
+) -> datetime | None:
+    "The day that a heading names."
+    if at := leading_date(heading)[0]: return at
+    if not re.search(r"\b(?:19|20)\d\d\b", heading[:200]): return None
+    found = (r for r in find_references(heading[:200], _ANY_DAY) if r.grain in ("day", "minute"))
+    return next((r.resolved_date for r in found if re.search(r"\d{4}", r.original_text)), None)
+
 # %% ../../nbs/16_writing/05_markdown.ipynb #ec582393
-_NAMES = {"decision": "decisions", "learning": "learnings", "lesson": "learnings", "gotcha": "learnings",
-          "blocker": "blockers", "progress": "progress", "pattern": "patterns", "convention": "patterns",
-          "research": "research", "review": "reviews", "retrospective": "retrospective"}
+_NAMES = {"decision": "decisions", "decision log": "decisions", "learning": "learnings",
+          "lesson": "learnings", "lessons learned": "learnings", "gotcha": "learnings", "blocker": "blockers",
+          "progress": "progress", "pattern": "patterns", "convention": "patterns", "research": "research",
+          "review": "reviews", "retrospective": "retrospective"}
 
 
 def namespace_of(
@@ -130,8 +145,8 @@ def namespace_of(
 ) -> str:  # Empty where none says so
     "The namespace that the nearest heading names."
     for h in reversed(headings):
-        for w in re.findall(r"[a-z]+", h[:200].lower()):
-            if found := _NAMES.get(w.removesuffix("s")) or _NAMES.get(w): return found
+        word = " ".join(re.findall(r"[^\W\d_]+", h[:200].lower()))
+        if found := _NAMES.get(word) or _NAMES.get(word.removesuffix("s")): return found
     return ""
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #16721703
@@ -159,14 +174,15 @@ _QUOTES = re.compile(r"<((?:[\w-]+[-_])?(?:code|snippet|example|sample|output|te
 
 def _as_fences(text: str) -> str:
     "The text with fences where a tag says that what is in it is quoted."
-    lines, fence, done = text.split("\n"), "", 0
+    lines, fence, done, open_ = text.split("\n"), "", 0, set[str]()  # Of tags that never end
     for n, line in enumerate(lines):
         if n < done: continue
         if m := _CODE_FENCE.match(line):
             fence = "" if fence and m[1].startswith(fence) else fence or m[1]
-        elif not fence and (m := _QUOTES.match(line)):
+        elif not fence and (m := _QUOTES.match(line)) and m[1] not in open_:
             last = next((k for k in range(n + 1, len(lines)) if f"</{m[1]}>" in lines[k]), n)
             if last > n: lines[n] = lines[last] = "~" * 40; done = last + 1
+            else: open_.add(m[1])
     return "\n".join(lines)
 
 _CODE_FENCE = re.compile(r" {0,3}(```+|~~~+)")
@@ -228,6 +244,12 @@ class _File:
         self.blocks, links = blocks_of("\n" * skipped + "\n".join(self.lines[skipped:]))
         self.links = frozenset(links)
 
+    @cached_property
+    def used(self) -> frozenset[str]:
+        "The names in brackets, as links have them."
+        found = re.findall(r"\[([^][\n]{1,999})\]", "\n".join(self.lines))
+        return frozenset(" ".join(x.split()).upper() for x in found)
+
     def words(self, b: Block) -> str: return "\n".join(self.lines[b.start:b.end]).strip()
 
     def is_rule(self, b: Block) -> bool: return bool(_RULE.fullmatch("".join(self.lines[b.start:b.end])))
@@ -263,7 +285,7 @@ _DAY = re.compile(r"\W*(?:\d{4}-\d\d-\d\d|\d{1,2}[./]\d{1,2}[./]\d{2,4})(?:[T ]\
 
 def _named(above: Sequence[Block], only: bool) -> tuple[datetime | None, tuple[str, ...]]:
     "The day that a heading gives, and the headings that say what is below them."
-    day = next((at for b in reversed(above) if (at := leading_date(b.title)[0])), None)
+    day = next((at for b in reversed(above) if (at := day_of(b.title))), None)
     told = (leading_date(b.title)[1] for b in above if not _DAY.fullmatch(b.title)
             and not (only and b.level == 1))
     return day, tuple(told)
@@ -286,6 +308,24 @@ def _part(label: str) -> str:  # Empty where it is none
     words = re.findall(r"\w+", label.casefold())
     first = words[0].removesuffix("s") if 0 < len(words) < 4 else ""
     return first if first in _PARTS and not label[-1].isdigit() else ""
+
+# %% ../../nbs/16_writing/05_markdown.ipynb #776a8a0f
+_BULLETS = re.compile(r"^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
+_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_]|[`*])")
+
+
+def shown_title(
+    e: Entry,
+    most: int = 120,  # Characters of the sentence
+) -> str:
+    "An entry in one line that says what it is about."
+    head = [h for h in e.place.headings if h != e.title]
+    lines = [_BULLETS.sub("", x).strip(" \t*_") for x in (e.title, *e.body.split("\n", 20)[:20])
+             if re.search(r"\w", x) and not _CODE_FENCE.match(x) and not _LABEL.fullmatch(x.strip())]
+    if e.kind == "section" and e.title in e.place.headings and len(lines) > 1:
+        head, lines = [*head, e.title], lines[1:]
+    said = _SENTENCE.split((lines or [e.title])[0][:10 * most], 1)[0]
+    return " › ".join([*head, said if len(said) <= most else f"{said[:most - 1]}…"])
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #a35d4beb
 def _labels(f: _File, body: Sequence[Block]) -> Iterator[str]:
@@ -321,7 +361,8 @@ def _sections(f: _File, only: bool) -> Iterator[tuple[list[Block], Sequence[Bloc
         if i < done: continue
         while heads[last] < len(blocks) and blocks[heads[last]].level > b.level: last += 1
         inner, labels = [blocks[k] for k in heads[n + 1:last]], [*_labels(f, blocks[i + 1:heads[n + 1]])]
-        parts = [x.title for x in inner if x.level == min(y.level for y in inner)]
+        top = min((x.level for x in inner), default=0)
+        parts = [x.title for x in inner if x.level == top]
         able = not only or b.level > 1 or any(map(_part, labels))
         record = able and _is_record([*labels, *parts])
         done = heads[last if record else n + 1]
@@ -388,8 +429,8 @@ def markdown_entries(
         listed = not record and any(b.kind == "list" for b in body)
         mine = (_items(f, body, headings) if listed else _prose(f, above, body, headings, deeper))
         where = namespace_of(tuple(b.title for b in above))
-        found += (replace(e, time=e.time or day, dated="its words" if e.time or day else "", namespace=where)
-                  for e in mine)
+        found += (replace(e, time=e.time or day, namespace=where,
+                          dated="its words" if e.time else "its heading" if day else "") for e in mine)
     if QUOTED not in f.lines: return tuple(found)
     return tuple(replace(e, title=restored(e.title), body=restored(e.body)) for e in found)
 
@@ -408,6 +449,7 @@ def without(
 # %% ../../nbs/16_writing/05_markdown.ipynb #8385e531
 _EMPTY = re.compile(rb"[ \t]*(?:\r\n?|\n)")
 _AFTER_EMPTY = re.compile(rb"(?:\A|[\r\n])[ \t]*(?:\r\n?|\n)\Z|\A\Z")
+_LAST_EMPTY = re.compile(rb"(?:\r\n|\n|\r(?!\n))([ \t]*(?:\r\n?|\n))\Z")
 
 
 def close_gaps(
@@ -423,7 +465,18 @@ def close_gaps(
         tail = raw[max(0, first - 200):first]
         if more and alone and _AFTER_EMPTY.search(tail): p = replace(p, end=more.end())
         out.append(p)
-    return out
+    return _without_last_empty(raw, out)
+
+
+def _without_last_empty(raw: bytes, places: list[FilePlace]) -> list[FilePlace]:
+    "The same, with the empty line that would be a file's last one."
+    n = len(places) - 1
+    while n > 0 and places[n - 1].end == places[n].start: n -= 1
+    if n < 0 or places[-1].end < len(raw): return places
+    start = places[n].start
+    m = _LAST_EMPTY.search(raw[max(0, start - 200):start])
+    if m: places[n] = replace(places[n], start=start - len(m[1]))
+    return places
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #3ed2fd0a
 def _inside_places(places: Iterable[FilePlace]) -> Callable[[int], bool]:
@@ -442,10 +495,21 @@ def reads_same(
 ) -> bool:
     "Does what stays of a Markdown file say what it said, and where it said it?"
     was, now, inside = _read(raw, path), _read(without(raw, gone), path), _inside_places(gone)
-    return was.links == now.links and [x[1:] for x in was.parts if not inside(x[0])] == [
-        x[1:] for x in now.parts]
+    if not now.links <= was.links or (was.links - now.links) & now.used: return False
+    return [x[1:] for x in was.parts if not inside(x[0])] == [x[1:] for x in now.parts]
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #d2bb87c8
+def _section_ends(blocks: Sequence[Block]) -> dict[int, int]:
+    "By the block of each heading, the block after what is below it."
+    ends, open_ = dict[int, int](), list[int]()
+    for n, b in enumerate(blocks):
+        if b.kind != "heading": continue
+        while open_ and blocks[open_[-1]].level >= b.level: ends[open_.pop()] = n
+        open_.append(n)
+        ends[n] = len(blocks)
+    return ends
+
+
 def emptied_headings(
     raw: bytes,
     path: str,
@@ -460,9 +524,49 @@ def emptied_headings(
         gone[n] = gone[n] or gone[n + 1] and leads
     says = [b.kind != "heading" and not (b.kind == "other" and f.is_rule(b)) for b in blocks]
     title = [b for b in blocks if b.level == 1]
-    for n, b in enumerate(blocks):
-        if b.kind != "heading" or title == [b]: continue
-        end = next((k for k in range(n + 1, len(blocks)) if 0 < blocks[k].level <= b.level), len(blocks))
+    for n, end in _section_ends(blocks).items():
+        if title == [blocks[n]]: continue
         left = [gone[k] for k in range(n + 1, end) if says[k]]
         if left and all(left): gone[n:end] = [True] * (end - n)
     return [f.place(b.start, b.end) for b, g in zip(blocks, gone) if g and not inside(f.starts[b.start])]
+
+# %% ../../nbs/16_writing/05_markdown.ipynb #9349eed7
+_MARK = re.compile(r"<(/?)([A-Za-z][\w-]*)(?:[ \t][^<>]*)?(?<!/)>"
+                   r"|<!--[^<>\n]{0,200}?\b(?:(start|begin)|end)\b", re.I)
+_VOID = word_set("br hr img input p li td tr th source wbr")
+
+
+def _closes(f: _File, body: Sequence[Block]) -> bool:
+    "Does each tag that begins here end here, and the other way round?"
+    depth = defaultdict[str, int](int)
+    for b in body:
+        if b.kind != "other" or not f.lines[b.start].lstrip().startswith("<"): continue
+        for m in _MARK.finditer(f.words(b)):
+            name = (m[2] or "<!--").lower()
+            if name in _VOID: continue
+            depth[name] += 1 if m[3] or m[2] and not m[1] else -1
+            if depth[name] < 0: return False
+    return not any(depth.values())
+
+# %% ../../nbs/16_writing/05_markdown.ipynb #68c0359e
+def sections_of(
+    raw: bytes,
+    path: str,
+) -> tuple[Entry, ...]:  # In the order of the file; those inside another one follow it
+    "The sections of a Markdown file, each with all that is below its heading; the body is what no other has."
+    f = _read(raw, path)
+    ends, out, above = _section_ends(f.blocks), list[Entry](), list[int]()
+    heads = [*ends]
+    for n, after in zip(heads, [*heads[1:], len(f.blocks)]):
+        b = f.blocks[n]
+        above = [*(k for k in above if f.blocks[k].level < b.level), n]
+        if n == heads[0] and b.level == 1: continue
+        body = f.blocks[n + 1:ends[n]]
+        own = "\n".join(f.lines[b.end:f.blocks[after - 1].end]).strip()
+        titles = tuple(f.blocks[k].title for k in above)
+        m = DATED.search(own)
+        at = next((x for t in reversed(titles) if (x := day_of(t))), None) or a_time(m and m[1])
+        place = f.place(b.start, body[-1].end if body else b.end, titles)
+        out.append(Entry(b.title, own, place, "section", titles[:-1], at, "its words" if at else "",
+                         loose=_closes(f, body)))
+    return tuple(out)

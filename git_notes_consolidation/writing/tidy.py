@@ -6,8 +6,8 @@
 from __future__ import annotations
 import difflib, hashlib, json, os, re, time, uuid
 from bisect import bisect_left, bisect_right
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
@@ -15,24 +15,18 @@ from difflib import SequenceMatcher
 from pathlib import Path
 from typing import Any, IO
 from ..core.memory import digest, Memory
-from ..core.models import EdgeType, MemoryEdge
-from ..core.settings import SubconsciousnessConfig
 from ..core.visible import estimate_tokens, json_line
-from ..similarity.lexical import LexicalEmbedder
-from ..store.state import State
-from ..supersession.judge import WORTH_ASKING
-from ..consolidation.scan import Scanned, Scope
-from ..consolidation.pipeline import desired_state
-from .history import hidden_and_shown
+from ..supersession.judge import SURE, WORTH_ASKING, weigh
 from .markdown import (
-    BadFile, Entry, FilePlace, emptied_headings, close_gaps, line_starts, reads_same, without)
-from .reading import ARCHIVE, MemoryFile, entries_of
+    _inside_places, _part, _read, BadFile, Entry, FilePlace, emptied_headings, close_gaps, label_of,
+    line_starts, reads_same, sections_of, without)
+from .reading import ARCHIVE, JSON_LINES, MemoryFile, entries_of
 from ..store.events import _try_lock, Locked
 from ..store.git import git, RepoError
 from ..consolidation.plan import Guard
 
 # %% auto #0
-__all__ = ['read_entries', 'why_not_certain', 'Budget', 'size_of', 'plan_tidy']
+__all__ = ['read_entries', 'Budget', 'size_of', 'plan_tidy']
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #a1154e8e
 @dataclass(frozen=True)
@@ -57,54 +51,99 @@ def read_entries(
             out.append(Read(f, e, m))
     return sorted(out, key=lambda r: (r.memory.timestamp, r.memory.id))
 
-# %% ../../nbs/16_writing/07_tidy.ipynb #a455ff7f
-_KNOWN = ("its words", "its fields", "git blame")
-
-
-def order_known(older: Read, newer: Read) -> bool:
-    "Is it known that the one was written before the other?"
-    a, b = older.entry, newer.entry
-    if a.dated not in _KNOWN or b.dated not in _KNOWN: return False
-    if a.time != b.time: return True
-    return older.file is newer.file and older.file.forward is not None
-
-# %% ../../nbs/16_writing/07_tidy.ipynb #0a12c218
-def _letters(e: Entry) -> str: return " ".join(e.text.split()).removesuffix(".")
-
-
-def why_not_certain(
-    gone: Read,  # What would be taken out
-    stays: Read,
-    replaced: bool,  # Not only repeated
-) -> str:  # Empty: none
-    "Why an entry is not taken out for another's sake, though the judge is sure."
-    if gone.file is not stays.file: return "they stand in two files"
-    if gone.entry.scope != stays.entry.scope: return "they stand under different headings"
-    if not gone.entry.loose: return "it cannot be taken out without its surroundings"
-    if replaced: return "" if order_known(gone, stays) else "nothing says which of the two is newer"
-    if _letters(gone.entry) != _letters(stays.entry): return "the same words, written in another way"
-    own = {gone.entry.dated, stays.entry.dated} == {"its words"}
-    return "each has a date of its own" if own and gone.entry.time != stays.entry.time else ""
-
-# %% ../../nbs/16_writing/07_tidy.ipynb #8c7478a1
-LIKELY = 0.72  # Least confidence of a guess about two that were written at one time
-
-
-def links_to(a: Entry, b: Entry) -> bool:
-    "Does an entry link to the file that is the other one?"
-    name = b.place.path.rpartition("/")[2]
-    return b.kind in ("file", "record") and any(f"{sign}{name})" in a.text for sign in "(/")
-
 # %% ../../nbs/16_writing/07_tidy.ipynb #acd66ea7
 @dataclass(frozen=True)
 class Taken:
     "An entry that is taken out, and why."
     entry: Entry
-    why: str  # repeated, replaced, budget, chosen by a person, or emptied: a heading above those
-    by: Entry | None = None  # What says it, or what replaced it
+    why: str  # repeated, budget, chosen by a person, or emptied: a heading above those
+    by: Entry | None = None  # What says it
     reason: str = ""
-    words: str = ""  # Quoted from what replaced it
+    words: str = ""  # Quoted from what says it
 
+
+# %% ../../nbs/16_writing/07_tidy.ipynb #6118e5c5
+def _letters(e: Entry) -> str: return " ".join(e.text.split()).removesuffix(".")
+
+
+def _lists_of(f: MemoryFile) -> list[int]:
+    "The first lines of a file's lists; of a file without any, its first line."
+    if _has_lines(f): return [1]
+    return [b.start + 1 for b in _read(f.raw, f.path).blocks if b.items] if f.entries else []
+
+
+_REPEATED = ("item", "piece", "line", "relation")
+
+
+def _has_lines(f: MemoryFile) -> bool: return any(e.kind in ("piece", "line", "relation") for e in f.entries)
+
+
+def repeats(
+    f: MemoryFile,
+    chosen: Sequence[Taken] = (),  # What goes anyway
+) -> list[Taken]:
+    "What a list of a file says twice, to the letter."
+    gone, starts = {id(t.entry) for t in chosen}, _lists_of(f)
+    said = defaultdict[tuple[object, ...], list[Entry]](list)
+    for e in f.entries:
+        apart = not e.loose or id(e) in gone or e.kind not in _REPEATED
+        if apart or label_of(e.title) or not re.search(r"\w", e.text): continue
+        own = e.time if e.dated == "its words" else None
+        said[bisect_right(starts, e.place.lines[0]), _letters(e), own].append(e)
+    stays = 0 if f.forward is False else -1
+    return [Taken(e, "repeated", es[stays], "the same words in the same list") for es in said.values()
+            for e in es if e is not es[stays]]
+
+# %% ../../nbs/16_writing/07_tidy.ipynb #2b96544d
+_TEMPLATE = 3  # Times that a label is one
+_STEP = re.compile(r"\[[ xX]\]\s")
+_OVER = re.compile(r"\b(?:completed?|finished|done|previous|past|sessions?|resolved|archived?|change ?log"
+                   r"|history|release notes|recent (?:changes|updates)|milestones?)\b"
+                   r"|[\u2705\u2611\u2714]", re.I)
+
+
+def _labels_of(reads: Iterable[Read]) -> set[str]:
+    "The labels that are a template's."
+    found = Counter(label_of(r.entry.title) for r in reads)
+    return {x for x, n in found.items() if x and (n >= _TEMPLATE or _part(x))}
+
+
+def _topic_of(e: Entry) -> str:
+    "The heading under which an entry may be compared."
+    last = e.place.headings[-1 - (e.kind == "section"):][:1] if e.place.headings else e.scope[:1]
+    return " ".join(re.findall(r"[^\W\d_]+", f"{e.kind} {' '.join(last)}".lower()))
+
+
+def may_compare(a: Entry, b: Entry) -> bool:
+    "May one of two entries of one topic have replaced the other?"
+    for e in (a, b):
+        if e.kind == "record" or _STEP.match(e.title): return False
+        if any(map(_OVER.search, e.place.headings)): return False
+    return _letters(a) != _letters(b)
+
+# %% ../../nbs/16_writing/07_tidy.ipynb #9f5ff376
+_RARE, _NEAREST, _MOST_JUDGED = 8, 5, 500
+_LONGEST = 2000  # Characters of an entry that are looked at
+
+
+def candidates(
+    reads: Sequence[Read],  # Oldest first
+) -> list[tuple[Read, Read]]:  # Older and newer
+    "Pairs that may speak of one thing, those with most words in common first."
+    topics, labels = defaultdict[str, list[Read]](list), _labels_of(reads)
+    found = list[tuple[int, Read, Read]]()
+    for r in reads:
+        if label_of(r.entry.title) not in labels: topics[_topic_of(r.entry)].append(r)
+    for some in topics.values():
+        words = [{*re.findall(r"\w{3,}", r.entry.text[:_LONGEST].lower())} for r in some]
+        often, seen = Counter(w for x in words for w in x), defaultdict[str, list[int]](list)
+        for n, x in enumerate(words):
+            rare = [w for w in x if often[w] <= _RARE]
+            near = Counter(k for w in rare for k in seen[w])
+            found += [(shared, some[k], some[n]) for k, shared in near.most_common(_NEAREST)
+                      if shared >= min(2, len(x)) and may_compare(some[k].entry, some[n].entry)]
+            for w in rare: seen[w].append(n)
+    return [(a, b) for _, a, b in sorted(found, key=lambda x: -x[0])[:_MOST_JUDGED]]
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #dfcff0d6
 @dataclass(frozen=True)
@@ -115,78 +154,52 @@ class Doubt:
     relation: str  # replaced, part or repeated
     reason: str
     words: str = ""
-    confidence: float = 1.0  # Of the judge; below `SURE` it is a guess
+    confidence: float = 1.0  # Of the judge
 
 
-# %% ../../nbs/16_writing/07_tidy.ipynb #8c23f8d6
-_NEAREST = 5  # Older entries that each is held against, beside those that it names
+def line_commits(
+    path: Path,  # Real
+) -> dict[int, str]:  # Empty: git knows nothing of the file
+    "The commit that last wrote each line, by number."
+    try: said = git(path.parent, "blame", "--porcelain", "--no-textconv", "--", path.name)
+    except (RepoError, OSError): return {}
+    return {int(n): commit.decode() for commit, n in re.findall(rb"^([0-9a-f]{40,64}) \d+ (\d+)", said, re.M)}
 
 
-def _engine(reads: Sequence[Read], config: SubconsciousnessConfig,
-            now: datetime) -> tuple[list[MemoryEdge], list[tuple[MemoryEdge, str]]]:
-    "Relations that the engine is sure of, and its questions."
-    embedder, memories = LexicalEmbedder(), tuple(r.memory for r in reads)
-    d = desired_state(Scanned(memories, embedder.embed([m.text for m in memories]), embedder, State(), config,
-                              now, Scope(strategies=frozenset({"dedupe", "supersede"})),
-                              nearest=(_NEAREST, _NEAREST)))
-    edges = [e for e in d.edges if e.edge_type in _RELATION]
-    return edges, [(x, why) for x, why in d.review.values() if isinstance(x, MemoryEdge)]
+def _own_day(e: Entry) -> datetime | None: return e.time if e.dated in ("its words", "its fields") else None
 
-# %% ../../nbs/16_writing/07_tidy.ipynb #5ab2daaf
-_RELATION = {EdgeType.DUPLICATE_OF: "repeated", EdgeType.SUPERSEDES: "replaced"}
-_MOST_ASKED = 10  # Questions
+# %% ../../nbs/16_writing/07_tidy.ipynb #cb7e9f5c
+_RELATIONS = {"supersede": "replaced", "duplicate": "repeated"}
 
 
-def _forbids(
-    e: MemoryEdge,
-    by_id: Mapping[str, Read],
-    open_to: Mapping[str, set[str]],  # What replaced a memory, or may have
-) -> str:  # Empty: nothing
-    "Why what the engine is sure of is only asked."
-    newer, older = by_id[e.source_id], by_id[e.target_id]
-    repeats = e.edge_type == EdgeType.DUPLICATE_OF
-    if e.kind == "partial": return f"a part of it is replaced: {e.reason}"
-    why = why_not_certain(newer, older, False) if repeats else why_not_certain(older, newer, True)
-    if repeats and open_to[e.target_id] - {e.source_id}: why = why or "something may have replaced it since"
-    return f"{why}; {e.reason}" if why else ""
-
-
-def _question(e: MemoryEdge, why: str, by_id: Mapping[str, Read]) -> Doubt | None:
-    "What a person is asked, where it is worth a look."
-    newer, older = by_id[e.source_id].entry, by_id[e.target_id].entry
-    relation = "part" if e.kind == "partial" else _RELATION.get(e.edge_type, "")
-    own = older.time != newer.time and {older.dated, newer.dated} <= {"its words", "its fields"}
-    if not relation or links_to(older, newer) or links_to(newer, older): return None
-    if e.weight < (WORTH_ASKING if own else LIKELY): return None
-    return Doubt(older, newer, relation, why, e.span or "", e.weight)
-
-
-def _taken_for(e: MemoryEdge, by_id: Mapping[str, Read]) -> tuple[str, Taken]:
-    hidden, stays = hidden_and_shown(e)
-    return hidden, Taken(by_id[hidden].entry, _RELATION[e.edge_type], by_id[stays].entry, e.reason or "",
-                         e.span or "")
-
-
-# %% ../../nbs/16_writing/07_tidy.ipynb #ffd34b8a
-def relate_entries(
+def questions(
     reads: Sequence[Read],  # Oldest first
-    config: SubconsciousnessConfig,
-    now: datetime,
-) -> tuple[dict[str, Taken], list[Doubt]]:  # By the memory's id
-    "What is taken out because another entry says it or replaced it, and what is asked."
-    if not reads: return {}, []
-    by_id = {r.memory.id: r for r in reads}
-    edges, questions = _engine(reads, config, now)
-    open_to = defaultdict[str, set[str]](set)
-    for e in (*edges, *(e for e, _ in questions)):
-        if e.edge_type == EdgeType.SUPERSEDES: open_to[e.target_id].add(e.source_id)
-    told = [(e, _forbids(e, by_id, open_to)) for e in edges]
-    sure = sorted((e for e, why in told if not why), key=lambda e: e.edge_type == EdgeType.SUPERSEDES)
-    asked = [x for e, why in (*((e, why) for e, why in told if why), *questions)
-             if (x := _question(e, why, by_id))]
-    asked.sort(key=lambda x: (-x.confidence, x.newer.place, x.older.place))
-    return dict(_taken_for(e, by_id) for e in sure), asked[:_MOST_ASKED]
+    most: int = 10,
+) -> list[Doubt]:
+    "What a person is asked, the most probable first."
+    out, commits = list[Doubt](), dict[str, dict[int, str]]()
+    for a, b in candidates(reads):
+        days, j = {_own_day(a.entry), _own_day(b.entry)}, weigh(a.memory, b.memory)
+        log = len(days) == 2 and None not in days
+        if j.relation not in _RELATIONS or j.confidence < (WORTH_ASKING if log else SURE): continue
+        if not log and not _written_apart(a, b, commits): continue
+        relation = "part" if j.kind == "partial" else _RELATIONS[j.relation]
+        if relation == "repeated" and a.file is not b.file: continue  # One copies the other
+        out.append(Doubt(a.entry, b.entry, relation, j.reason, j.span or "", j.confidence))
+    def rank(x: Doubt) -> tuple[object, ...]:
+        a, b = x.older.place, x.newer.place
+        return -x.confidence, a.path != b.path, b, a
+    out.sort(key=rank)
+    once = {(_letters(x.older), _letters(x.newer)): x for x in reversed(out)}  # Copies are asked about once
+    return [x for x in out if once[_letters(x.older), _letters(x.newer)] is x][:most]
 
+
+def _written_apart(a: Read, b: Read, known: dict[str, dict[int, str]]) -> bool:
+    "Did two commits write the two?"
+    for r in (a, b):
+        if r.file.path not in known: known[r.file.path] = line_commits(r.file.real)
+    x, y = (known[r.file.path].get(r.entry.place.lines[0]) for r in (a, b))
+    return bool(x and y and x != y)
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #70bcbb13
 @dataclass(frozen=True)
@@ -197,10 +210,14 @@ class Budget:
     tokens: int | None = None  # As `estimate_tokens` has them
 
 
+_SIZES: Mapping[str, Callable[[bytes], int]] = {
+    "lines": lambda raw: len(line_starts(raw)) - 1, "bytes": len,
+    "tokens": lambda raw: estimate_tokens(raw.decode("utf-8", "replace"))}
+
+
 def size_of(raw: bytes) -> dict[str, int]:
     "Lines, bytes and tokens."
-    return {"lines": len(line_starts(raw)) - 1, "bytes": len(raw),
-            "tokens": estimate_tokens(raw.decode("utf-8", "replace"))}
+    return {k: count(raw) for k, count in _SIZES.items()}
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #c5862bfb
 def excess(
@@ -208,26 +225,50 @@ def excess(
     raw: bytes,
 ) -> dict[str, int]:  # What there is too much of
     "By how much some bytes are over a budget."
-    there = size_of(raw) if budget != Budget() else {}
-    return {k: n - most for k, n in there.items() if (most := getattr(budget, k)) is not None and n > most}
+    return {k: n - most for k, count in _SIZES.items()
+            if (most := getattr(budget, k)) is not None and (n := count(raw)) > most}
 
-# %% ../../nbs/16_writing/07_tidy.ipynb #629d4b38
-def _budget_order(reads: Iterable[Read], asked: Iterable[Doubt], gone: Iterable[Taken] = ()) -> list[Taken]:
-    "Entries in the order in which a budget takes them; what is said again counts from then on."
-    def at(e: Entry) -> float: return e.time.timestamp() if e.time else 0.0
-    last = {id(t.by): at(t.entry) for t in sorted(gone, key=lambda t: at(t.entry)) if t.why == "repeated"}
-    marked = {id(x.older): x for x in asked if x.relation != "part"}
-    found = (Taken(r.entry, "budget", x.newer if x else None, f"perhaps {x.relation}" if x else "the oldest")
-             for r in reads for x in (marked.get(id(r.entry)),))
-    return sorted(found, key=lambda t: (t.by is None, max(at(t.entry), last.get(id(t.entry), 0.0)),
-                                        -t.entry.place.start))
+# %% ../../nbs/16_writing/07_tidy.ipynb #748d65b7
+_RULES = re.compile(r"\b(?:commands?|important|critical|never|always|must|mandatory|required|rules?"
+                    r"|conventions?|principles?|guidelines?|safety|security|style)\b|\u26a0", re.I)
+_WHY = ("a rule; nothing else was left", "deep or low in the file", "among the oldest",
+        "its heading says that it is over")
 
+
+def fading(
+    e: Entry,  # A section, or a piece of a file that has none
+) -> tuple[int, float, int, int]:  # The largest goes first
+    "How soon a section goes."
+    titles, at = e.place.headings, -e.time.timestamp() if e.time else 0.0
+    if e.kind != "section": return 2, at, 0, -e.place.start
+    if any(_OVER.search(h) for h in titles): return 3, at, len(titles), e.place.start
+    if e.time: return 2, at, len(titles), e.place.start
+    return 0 if _RULES.search(titles[-1]) else 1, 0.0, len(titles), e.place.start
+
+# %% ../../nbs/16_writing/07_tidy.ipynb #ba5ec350
+def sections_by_age(f: MemoryFile) -> list[Taken]:
+    "The sections of a file that may go, the first to go first; of a file without headings, its pieces."
+    parts = [e for e in f.entries if e.loose] if _has_lines(f) else [*sections_of(f.raw, f.path)]
+    keys, above = [fading(e) for e in parts], list[int]()
+    for n, e in enumerate(parts):
+        while above and parts[above[-1]].place.lines[1] < e.place.lines[0]: above.pop()
+        for k in above: keys[k] = min(keys[k], keys[n])
+        above.append(n)
+    order = sorted(range(len(parts)), key=lambda n: (*keys[n], len(parts[n].place.headings)), reverse=True)
+    return [Taken(parts[n], "budget", reason=_WHY[keys[n][0]]) for n in order]
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #400b46a1
 def places_of(taken: Iterable[Taken]) -> list[FilePlace]: return [t.entry.place for t in taken]
 
 
-def _has_lines(f: MemoryFile) -> bool: return any(e.kind in ("piece", "line", "relation") for e in f.entries)
+def outermost(
+    taken: Iterable[Taken],
+) -> list[Taken]:  # In the order of the file
+    "Without what is taken out with another."
+    out = list[Taken]()
+    for t in sorted(taken, key=lambda t: (t.entry.place.start, -t.entry.place.end)):
+        if not out or t.entry.place.start >= out[-1].entry.place.end: out.append(t)
+    return out
 
 
 def add_emptied_headings(
@@ -235,27 +276,30 @@ def add_emptied_headings(
     taken: Sequence[Taken],
 ) -> list[Taken]:  # In the order of the file
     "With the headings that they leave empty, and no two empty lines where one was."
-    if _has_lines(f): return sorted(taken, key=lambda t: t.entry.place)
+    taken = outermost(taken)
+    if _has_lines(f) or not taken: return taken
     heads = [Taken(Entry(f.raw[p.start:p.end].decode().strip(), "", p, "heading"), "emptied")
              for p in emptied_headings(f.raw, f.path, places_of(taken))]
     out = sorted([*taken, *heads], key=lambda t: t.entry.place)
     places = close_gaps(f.raw, places_of(out))
     return [replace(t, entry=replace(t.entry, place=p)) for t, p in zip(out, places)]
 
-
+# %% ../../nbs/16_writing/07_tidy.ipynb #b6afbeb5
 def fit_to_budget(
     f: MemoryFile,
     budget: Budget,
-    gone: Sequence[Taken],  # Already taken out
-    ranked: Iterable[Taken],  # In the order in which more of them go
-) -> list[Taken]:  # As few as are enough; none where all are not
+    gone: Sequence[Taken] = (),  # Already taken out
+) -> tuple[list[Taken], dict[str, int]]:  # What goes; and the least size, where that is too much
     "What a budget takes out of a file."
-    there = {id(t.entry) for t in gone}
-    able = [t for t in ranked if t.entry.place.path == f.path and t.entry.loose and id(t.entry) not in there]
-    def over(some: int) -> bool:
-        return bool(excess(budget, without(f.raw, places_of(add_emptied_headings(f, [*gone, *able[:some]])))))
-    if over(len(able)): return []
-    return able[:bisect_left(range(len(able)), True, key=lambda n: not over(n))]
+    able = sections_by_age(f)
+    last = next((n for n in reversed(range(len(able))) if able[n].entry.body or _has_lines(f)), 0)
+    able = [t for t in able[:last] if t.entry.loose]
+    def left(some: int) -> bytes:
+        places = places_of(outermost([*gone, *able[:some]]))
+        return without(f.raw, places if _has_lines(f) else close_gaps(f.raw, places))
+    if not excess(budget, left(0)): return [], {}
+    if excess(budget, least := left(len(able))): return [], size_of(least)
+    return able[:bisect_left(range(len(able)), True, key=lambda n: not excess(budget, left(n)))], {}
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #182394bc
 @dataclass(frozen=True)
@@ -317,6 +361,7 @@ class FilePlan:
     asked: tuple[Doubt, ...] = ()
     over: tuple[tuple[str, int], ...] = ()  # By how much it is still over the budget
     edits: tuple[Edit, ...] = ()  # Beside what is taken out, and apart from it
+    least: tuple[tuple[str, int], ...] = ()  # Its size without all that may go, where that is too much
 
     @property
     def after(self) -> bytes:
@@ -330,8 +375,9 @@ class FilePlan:
 
     @property
     def share(self) -> float:
-        "Which part of the file's entries goes only because of a budget."
-        return sum(t.why == "budget" for t in self.taken) / max(1, len(self.file.entries))
+        "Which part of the file goes only because of a budget."
+        gone = sum(t.entry.place.end - t.entry.place.start for t in self.taken if t.why == "budget")
+        return gone / max(1, len(self.file.raw))
 
 
 def still_says(
@@ -345,20 +391,27 @@ def still_says(
     return [e.text for e in entries_of(without(f.raw, places), f.path)] == stay
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #a624dbc2
-def _able_to_go(f: MemoryFile, taken: Sequence[Taken]) -> list[Taken]:
-    "Those that can go: all, or those of which each can go by itself."
-    if still_says(f, places_of(taken)): return [*taken]
-    some = [t for t in taken if still_says(f, places_of([t]))]
-    return some if still_says(f, places_of(some)) else []
-
+def _able_to_go(
+    f: MemoryFile,
+    taken: Sequence[Taken],
+    tries: int = 40,  # Times that the file is read again
+) -> list[Taken]:
+    "Those that can go together."
+    able, todo = list[Taken](), [[*taken]] if taken else []
+    while todo and tries:
+        some, tries = todo.pop(), tries - 1
+        if still_says(f, places_of(outermost([*able, *some]))): able += some
+        elif len(some) > 1: todo += [some[len(some) // 2:], some[:len(some) // 2]]
+    return able
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #3fccad1d
 def taken_by_line(
     f: MemoryFile,
-    lines: Sequence[int],  # At which entries begin
+    lines: Sequence[int],  # At which entries or sections begin
 ) -> list[Taken]:
     "What a person says is to go."
-    at = {e.place.lines[0]: e for e in f.entries if e.loose}
+    parts = () if f.path.lower().endswith(JSON_LINES) else sections_of(f.raw, f.path)
+    at = {e.place.lines[0]: e for e in (*f.entries, *parts) if e.loose}
     if wrong := [n for n in lines if n not in at]:
         raise BadFile(f"no entry that can be taken out begins at line {wrong[0]} of {f.path}; gnc tidy shows "
                       f"where they begin")
@@ -367,29 +420,25 @@ def taken_by_line(
 # %% ../../nbs/16_writing/07_tidy.ipynb #553b792e
 def plan_tidy(
     files: Sequence[MemoryFile],
-    config: SubconsciousnessConfig,
-    now: datetime,
     budget: Budget = Budget(),
     take: Sequence[int] = (),  # Lines of the one file at which stands what is to go
 ) -> tuple[FilePlan, ...]:
     "What tidying some files would take out of each, and what it asks; nothing is written."
-    reads = read_entries(files)
-    gone, asked = relate_entries(reads, config, now)
-    ranked = _budget_order(reads, asked, gone.values()) if budget != Budget() else []
-    return tuple(_plan(f, [gone[r.memory.id] for r in reads if r.file is f and r.memory.id in gone], asked,
-                       budget, ranked, take) for f in files)
+    asked = questions(read_entries(files))
+    return tuple(_plan(f, asked, budget, take) for f in files)
 
 
-def _plan(f: MemoryFile, gone: Sequence[Taken], asked: Sequence[Doubt], budget: Budget,
-          ranked: Sequence[Taken], take: Sequence[int]) -> FilePlan:
-    said = taken_by_line(f, take)
-    taken = [*said, *(t for t in gone if all(t.entry is not x.entry for x in said))]
-    taken += fit_to_budget(f, budget, taken, ranked)
-    taken = _able_to_go(f, sorted(taken, key=lambda t: t.entry.place))
-    left, full = {id(t.entry) for t in taken}, add_emptied_headings(f, taken)
-    p = FilePlan(f, tuple(full if still_says(f, places_of(full)) else taken),
-                 tuple(x for x in asked if x.newer.place.path == f.path
-                       and not {id(x.older), id(x.newer)} & left))
+def _plan(f: MemoryFile, asked: Sequence[Doubt], budget: Budget, take: Sequence[int]) -> FilePlan:
+    chosen = taken_by_line(f, take)
+    taken = [*chosen, *repeats(f, chosen)]
+    more, least = fit_to_budget(f, budget, taken) if budget != Budget() else ([], {})
+    taken = _able_to_go(f, outermost([*taken, *more]))
+    full, places = add_emptied_headings(f, taken), places_of(taken)
+    gone = full if taken and still_says(f, places_of(full)) else taken
+    out = _inside_places(places)
+    mine = [x for x in asked if x.newer.place.path == f.path and not any(
+        e.place.path == f.path and out(e.place.start) for e in (x.older, x.newer))]
+    p = FilePlan(f, tuple(gone), tuple(mine), least=tuple(least.items()))
     return replace(p, over=tuple(excess(budget, p.after).items()))
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #6446afa4

@@ -48,7 +48,7 @@ def test_what_moved_went_or_never_was(home, monkeypatch):
 def test_a_file_by_name_is_checked_too(home, tmp_path):
     (home / "CLAUDE.md").write_text("- Begin in `src/app.py`\n- Lint\n- Lint\n")
     said = gnc("tidy", home / "CLAUDE.md", repo=home)
-    assert said.code == 0 and "now src/main/run.py" in said.out and "duplicate of line 2" in said.out
+    assert said.code == 0 and "now src/main/run.py" in said.out and "duplicate of line 3" in said.out
     assert [r["name"] for r in gnc("tidy", home / "CLAUDE.md", "--json", repo=home).json["dead"]] == ["src/app.py"]
     (tmp_path / "MEMORY.md").write_text("- `src/app.py`\n")
     assert gnc("tidy", tmp_path / "MEMORY.md", repo=tmp_path).code == 0  # No repository

@@ -17,7 +17,6 @@ from typing import Any
 from git_notes_consolidation.apps.cli.app import (
     app, argument, Call, DRY_RUN, examples, flag, Lines, option, plain, require_namespace, short, Usage,
     why_empty, write_csv)
-from ...core.loading import load_settings, project_file, Settings
 from ...core.memory import digest
 from ...staleness import file_check
 from ...store.damage import counted_noun
@@ -26,7 +25,9 @@ from git_notes_consolidation.writing import (
     claude_folder as files_claude, notes as files_notes, reading as files_reading, renames as files_renames,
     tidy as files_tidy)
 from ...writing.reading import claude_folder, codex_files
-from ...writing.markdown import Entry, line_starts, text_of
+from ...writing.markdown import Entry, line_starts, shown_title, text_of
+from ...writing.review import word_diff
+
 
 # %% auto #0
 __all__ = ['tidy', 'export']
@@ -60,11 +61,6 @@ def _name_in_notes(path: Path, top: Path | None) -> str:
         if top: return real.relative_to(top.resolve()).as_posix()
     return f"{real.parent.name}-{digest('file', real.parent.as_posix())[5:9]}/{real.name}"
 
-
-def _settings(call: Call) -> Settings:
-    "The repository's settings, or the defaults outside of one."
-    with suppress(RepoError): return call.settings()
-    return load_settings({}, file=call.config or project_file(Path(call.repo)))
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #1ccd38d1
 def _amount(text: str | None, option: str) -> int | None:
@@ -238,59 +234,72 @@ def _line_numbers(e: Entry) -> str:
     return f"line {a}" if a == b else f"lines {a}–{b}"
 
 
-def _quoted(e: Entry, sign: str, style: str, most: int = 3) -> Iterator[Text]:
-    "The first lines of an entry."
-    lines = [x for x in e.text.split("\n") if x.strip()]
-    for x in lines[:most]: yield Text(f"  {sign} {plain(x, 200)}", style=style)
-    if len(lines) > most: yield Text(f"  {sign} … and {len(lines) - most} more lines", style=style)
-
-
 def _taken_lines(t: files_tidy.Taken) -> Iterator[Text]:
-    "An entry that is removed, and why."
+    "An entry or a section that is removed, and why."
     where = f" {_line_numbers(t.by)}" if t.by else ""
-    why = f": {plain(t.reason, 120)}"
-    head = {"repeated": f"duplicate of{where}", "replaced": f"replaced by{where}{why}",
-            "budget": f"over the budget{why}", "chosen": "chosen with --take",
-            "emptied": "nothing is left below it"}[t.why]
+    head = {"repeated": f"duplicate of{where}", "budget": f"to fit: {plain(t.reason, 120)}",
+            "chosen": "chosen with --take", "emptied": "nothing is left below it"}[t.why]
     yield Text(f"{_line_numbers(t.entry).capitalize()}, {head}", style="bold")
-    yield from _quoted(t.entry, "-", "red")
-    if t.by and t.why == "replaced": yield from _quoted(t.by, "+", "green", 1)
-
-
-def _doubt_lines(x: files_tidy.Doubt) -> Iterator[Text]:
-    "Two entries that only a person can judge."
-    asks = {"repeated": "Duplicate?", "replaced": "Replaced?", "part": "Replaced in part?"}
-    yield Text(f"{asks[x.relation]} {plain(x.reason, 200)}")
-    for e in (x.older, x.newer): yield Text(f"  {plain(f'{e.place}  {e.title}', 160)}", style="dim")
+    yield Text(f"  - {plain(shown_title(t.entry, 80), 150)}", style="red")
 
 
 def _entry_row(e: Entry) -> dict[str, Any]:
     return {"path": e.place.path, "lines": [*e.place.lines], "headings": [*e.place.headings], "text": e.text,
-            "time": e.time and e.time.isoformat(), "dated": e.dated, "kind": e.kind}
+            "title": shown_title(e), "time": e.time and e.time.isoformat(), "dated": e.dated, "kind": e.kind}
+
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #76dd9df7
+def _marked(older: str, newer: str) -> Iterator[Text]:
+    "Two entries as one line with the words that differ; where most do, one below the other."
+    differ = plain(word_diff(*(" ".join(x.split())[:2000] for x in (older, newer))), 400)
+    if not differ:
+        for sign, style, x in (("-", "red", older), ("+", "green", newer)):
+            yield Text(f"   {sign} {plain(' '.join(x.split()), 200)}", style=style)
+        return
+    line = Text(f"   {differ}")
+    line.highlight_regex(r"\[-.*?-\]", "bold red")
+    line.highlight_regex(r"\{\+.*?\+\}", "bold green")
+    yield line
+
+
+def _doubt_lines(x: files_tidy.Doubt, done: bool) -> Iterator[Text]:
+    "Two entries that only a person can judge, and the command that answers."
+    asks = {"repeated": "Duplicate?", "replaced": "Replaced?", "part": "Replaced in part?"}
+    one_file = x.older.place.path == x.newer.place.path
+    where = str(x.newer.place.lines[0] if one_file else x.newer.place)
+    lines = f"{plain(str(x.older.place))} and {plain(where)}"
+    yield Text(f"{asks[x.relation]} {lines}: {plain(x.reason, 120)}", style="bold")
+    if x.newer.place.headings: yield Text(f"   {plain(' › '.join(x.newer.place.headings), 160)}", style="dim")
+    yield from _marked(x.older.text, x.newer.text)
+    if x.older.loose and not done:
+        yield Text(f"   If so: {_command(x.older.place.path)} --take {x.older.place.lines[0]}", style="dim")
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #0b0434e7
 def _plan_row(p: files_tidy.FilePlan, run: str = "") -> dict[str, Any]:
     "A plan for JSON."
-    taken = [_entry_row(t.entry) | {"why": t.why, "reason": t.reason, "words": t.words,
-                                    "by": t.by and _entry_row(t.by)} for t in p.taken]
+    taken = [_entry_row(t.entry) | {"why": t.why, "reason": t.reason, "by": t.by and _entry_row(t.by)}
+             for t in p.taken]
     asked = [{"older": _entry_row(x.older), "newer": _entry_row(x.newer), "relation": x.relation,
-              "reason": x.reason, "words": x.words, "confidence": x.confidence} for x in p.asked]
+              "reason": x.reason, "words": x.words, "confidence": x.confidence,
+              "differ": word_diff(x.older.text[:2000], x.newer.text[:2000])} for x in p.asked]
     return {"before": files_tidy.size_of(p.file.raw), "after": files_tidy.size_of(p.after),
             "path": p.file.path, "entries": len(p.file.entries), "taken": taken, "asked": asked,
-            "edits": _edit_rows(p), "over": dict(p.over), "run_id": run, "diff": files_tidy.diff_of(p)}
+            "edits": _edit_rows(p), "over": dict(p.over), "least": dict(p.least), "run_id": run,
+            "diff": files_tidy.diff_of(p)}
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #777322b8
-MOST = 1 / 3  # Share of a file's entries that a budget may remove unasked
+MOST = 1 / 3  # Share of a file that a budget may remove unasked
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #3b4a6be6
 def _command(*words: str) -> str: return plain(shlex.join(["gnc", "tidy", *words]))
 
 
 def _how_many(p: files_tidy.FilePlan) -> str:
-    "How many entries go, and how many of them only for a budget."
+    "How many entries go, and how much only for a budget."
     fit = sum(t.why == "budget" for t in p.taken)
-    only = f", {fit} of them only to fit" if fit else ""
-    return f"{len(p.entries)} of {len(p.file.entries)} entries{only}"
+    some = [f"{len(p.entries) - fit} of {len(p.file.entries)} entries"] if len(p.entries) > fit else []
+    whole = ("section", "") if any(t.entry.kind == "section" for t in p.taken) else ("entry", "entries")
+    if fit: some.append(f"{counted_noun(fit, *whole)} to fit, {p.share:.0%} of the file")
+    return " and ".join(some)
 
 
 def _needed_share(plans: Sequence[files_tidy.FilePlan], most: float | None) -> float:
@@ -304,24 +313,26 @@ def _plan_lines(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -
     was, now = (f"{x['lines']:,} lines, {x['bytes'] / 1000:,.1f} kB"
                 for x in map(files_tidy.size_of, (p.file.raw, p.after)))
     then = f" → {now}" if p.taken else ""
-    yield Text(plain(f"{p.file.path}: {len(p.file.entries)} entries, {was}{then}"), style="bold")
+    yield Text(plain(f"{p.file.path}: {counted_noun(len(p.file.entries), 'entry', 'entries')}, {was}{then}"),
+               style="bold")
     if p.taken: yield Text(f"\n{'Removed' if done else 'Would be removed'}: {_how_many(p)}")
     shown = p.taken if all_ else p.taken[:most]
     for t in shown: yield from _taken_lines(t)
     if len(p.taken) > len(shown): yield Text(f"… and {len(p.taken) - len(shown)} more; -v shows all")
-    few = p.asked if all_ else p.asked[:most // 2]
-    if few: yield Text(f"\nFor you to decide; nothing is done about these: {len(p.asked)}")
-    for x in few: yield from _doubt_lines(x)
-    if not done and any(e.loose and e.place.path == p.file.path for x in few for e in (x.older, x.newer)):
-        yield Text(f"  To remove one of them: {_command(p.file.path)} --take LINE", style="dim")
-    if more := len(p.asked) - len(few):
-        yield Text(f"… and {more} more; -v shows all")
-    if not (p.taken or p.asked or p.edits): yield Text("Nothing to do: no duplicates, nothing replaced.")
-    if p.over:
-        much = ", ".join(f"{n:,} {k}" for k, n in p.over)
-        yield Text(f"Still over the budget by {much}; nothing is removed for it, because removing all "
-                   "entries would not be enough. The rest is headings, code and steps.", style="yellow")
+    if p.asked: yield Text("\nFor you to decide; nothing is done about these:")
+    for x in p.asked: yield from _doubt_lines(x, done)
+    if not (p.taken or p.asked or p.over or p.edits): yield Text("Nothing to do: no duplicates, nothing replaced.")
+    if p.over: yield from _over_lines(p)
     yield Text("")
+
+
+def _over_lines(p: files_tidy.FilePlan) -> Iterator[Text]:
+    "What a budget would need."
+    much = ", ".join(f"{n:,} {k}" for k, n in p.over)
+    yield Text(f"Over the budget by {much}; nothing was removed for it.", style="yellow")
+    if p.least:
+        need = " ".join(f"--{k} {n}" for k, n in p.least if k in dict(p.over))
+        yield Text(f"Whole sections go, and one must stay: the least is {need}.", style="yellow")
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #aef147e8
 def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
@@ -454,7 +465,7 @@ def tidy(
     lines: str | None = _LINES,
     bytes_: str | None = _BYTES,
     tokens: str | None = _TOKENS,
-    max_change: float | None = option("Maximum share of a file's entries to remove only to fit.", min=0,
+    max_change: float | None = option("Maximum share of a file to remove only to fit.", min=0,
                                       max=1, metavar="SHARE", show_default="0.33"),
     take: list[int] | None = option("Remove the entry that begins at this line; repeatable.", metavar="LINE"),
     diff: bool = flag("--diff", "Print only a unified diff."),
@@ -477,7 +488,7 @@ def tidy(
     budget = _budget(lines, bytes_, tokens)
     files, skipped = _read_files(found, paths)
     if take and len(files) > 1: raise Usage("--take names lines of one file; name that file alone")
-    plans = files_tidy.plan_tidy(files, _settings(call).config, call.clock(), budget, take or ())
+    plans = files_tidy.plan_tidy(files, budget, take or ())
     plans = tuple(map(_apart, (_with_folder if claude else _with_renames)(call, plans)))
     done, refused = _apply(plans, call.clock(), max_change) if apply else ({}, [])
     rows = [_plan_row(p, done.get(p.file.path, "")) for p in plans]
