@@ -7,7 +7,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import accumulate
 from typing import NamedTuple
@@ -143,21 +143,27 @@ def objects(
             and c[2].isdigit()}
 
 # %% ../../nbs/12_staleness/01_history.ipynb #728a5821
-def _grep(repo: Repo, commit: str, pattern: str) -> list[str]:
+def _grep(repo: Repo, commit: str, pattern: str, paths: Iterable[str]) -> list[str]:
     "All matches. One pattern with alternatives takes a second where a thousand patterns take a minute."
     args = ("grep", "-a", "-o", "-h", "-w", "-E", "--no-color", "--no-line-number", "--no-column", "-f", "-",
-            commit, "--", ":/")
+            commit, "--", *paths)
     try: return git(repo.path, *args, input=pattern.encode()).decode("utf-8", "replace").split("\n")
     except RepoError as e:
         if "exit 1" in str(e): return []  # No match
         raise
 
 # %% ../../nbs/12_staleness/01_history.ipynb #97ac1a54
-def words_present(repo: Repo, commit: str, words: Iterable[str]) -> set[str]:
+def words_present(
+    repo: Repo,
+    commit: str,
+    words: Iterable[str],
+    paths: Iterable[str] = (":/",),  # As git's pathspecs
+) -> set[str]:
     "Which of the words any file of a commit holds."
     asked = sorted(set(words))
     parts = [asked[a:a + 1000] for a in range(0, len(asked), 1000)]
-    return {word for part in parts for word in _grep(repo, commit, "|".join(map(re.escape, part)))} & {*asked}
+    found = (_grep(repo, commit, "|".join(map(re.escape, part)), paths) for part in parts)
+    return {word for words in found for word in words} & {*asked}
 
 # %% ../../nbs/12_staleness/01_history.ipynb #05629b0d
 def _unquoted(name: str) -> str:
@@ -179,7 +185,11 @@ class WordChange(NamedTuple):
 _WORD = re.compile(r"\w+", re.A)
 
 
-def _read_patches(lines: Iterable[str], words: frozenset[str]) -> Iterator[WordChange]:
+def _read_patches(
+    lines: Iterable[str],
+    words: frozenset[str],
+    found_in: Callable[[str], Iterable[str]] = _WORD.findall,  # The words of a line
+) -> Iterator[WordChange]:
     commit = path = ""
     before: Counter[str] = Counter(); after: Counter[str] = Counter()
     header = True
@@ -197,19 +207,25 @@ def _read_patches(lines: Iterable[str], words: frozenset[str]) -> Iterator[WordC
             path = path if line[4:] == "/dev/null" or sign == "+" and path else _unquoted(line[4:])
         elif sign == "@": header = False
         elif not header and sign in "-+":
-            (before if sign == "-" else after).update(x for x in _WORD.findall(line, 1) if x in words)
+            (before if sign == "-" else after).update(x for x in found_in(line[1:]) if x in words)
         if header and sign == "d": path = ""
     yield from touch()
 
 # %% ../../nbs/12_staleness/01_history.ipynb #ff19bea4
-# Newest first
-def word_changes(repo: Repo, w: Walk, words: Sequence[str], since: int, most: int = 5000) -> list[WordChange]:
-    "Every change of a line with one of the words, after a position; of the newest so many commits."
-    if not words or not w.tip: return []
-    args = ("--no-renames", f"-G{'|'.join(map(re.escape, words))}", "-p", "-U0", "--src-prefix=a/",
-            "--dst-prefix=b/", f"--max-count={most}", "--format=%x01%H")
-    said = git(repo.path, "log", *LOG[2:], *args, *w.since(since))
-    return list(_read_patches(said.decode("utf-8", "replace").split("\n"), frozenset(words)))
+def word_changes(
+    repo: Repo,
+    since: Sequence[str],  # A commit, what to leave out, `--`, and paths: `Walk.since`
+    words: Sequence[str],
+    most: int = 5000,  # Commits
+    found_in: Callable[[str], Iterable[str]] = _WORD.findall,
+) -> list[WordChange]:  # Newest first
+    "Every change of a line with one of the words."
+    if not words or not since[0]: return []
+    pattern = "|".join(re.escape(x).replace(r"\-", "-") for x in words)
+    args = ("--no-renames", f"-G{pattern}", "-p", "-U0", "--src-prefix=a/", "--dst-prefix=b/",
+            f"--max-count={most}", "--format=%x01%H")
+    said = git(repo.path, "log", *LOG[2:], *args, *since)
+    return list(_read_patches(said.decode("utf-8", "replace").split("\n"), frozenset(words), found_in))
 
 # %% ../../nbs/12_staleness/01_history.ipynb #35563170
 _REVERTS = re.compile(r"^This reverts commit ([0-9a-f]{40,64})(?=[.,])", re.M)

@@ -204,7 +204,7 @@ def stale_symbols(
     words = [*dict.fromkeys(p for _, missing in gone for p in missing)]
     asked = frozenset(words[:most])
     late = [(a, [p for p in missing if p in asked]) for a, missing in gone if asked.intersection(missing)]
-    found = word_changes(repo, w, words[:most], max((a.base.place for a, _ in late), default=0))
+    found = word_changes(repo, w.since(max((a.base.place for a, _ in late), default=0)), words[:most])
     return _symbol_fates(repo, w, late, found), len(words) - len(asked)
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #cfbed10a
