@@ -11,7 +11,7 @@ from fnmatch import translate
 from pathlib import Path
 from typing import NamedTuple
 from .file_names import Kind
-from .history import tip_of, word_changes
+from .history import is_complete, tip_of, word_changes
 from ..store.git import Repo, RepoError, git
 
 # %% auto #0
@@ -141,8 +141,10 @@ def removals(
 ) -> dict[str, list[Removal]]:  # By name, newest first
     "Which commits left fewer of the names in files."
     out, paths = defaultdict[str, list[Removal]](list), [*paths]
-    if not names or not paths or not (tip := tip_of(repo)): return {}
-    for t in word_changes(repo, [tip, "--", *paths], sorted(names), 200, found_in):
+    if not names or not paths or not (tip := tip_of(repo)) or not is_complete(repo): return {}
+    try: changes = word_changes(repo, [tip, "--", *paths], sorted(names), 200, found_in)
+    except RepoError: return {}  # A content is not here
+    for t in changes:
         for name, less in t.less.items():
             if less > 0: out[name].append(Removal(t.commit, t.path))
     return out

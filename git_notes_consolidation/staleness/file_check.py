@@ -12,7 +12,7 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 from .definitions import (
-    commands_of, DEFINERS, later_minimum, path_end, read_tree, removals, Tree, undefined)
+    commands_of, DEFINERS, later_minimum, path_end, read_tree, Removal, removals, Tree, undefined)
 from .file_names import FileName, Kind, file_names, has_ending
 from .history import (
     Commit, is_shallow, LOG, read_commits, tip_of, words_present)
@@ -34,6 +34,9 @@ class Departure(NamedTuple):
     subject: str
 
 
+_VENDORED = re.compile(r"(?:^|/)(?:vendor|node_modules|third_party)/")
+
+
 def departures(
     repo: Repo,
     names: Iterable[str],
@@ -51,6 +54,7 @@ def departures(
         parts = path.split("/")
         for n, name in ((n, x) for n, part in enumerate(parts) for x in wanted.get(part.lower(), ())):
             meant = "/".join(parts[:n + 1])
+            if _VENDORED.search(meant): continue
             if f"/{meant}".lower().endswith(path_end(name)):
                 day = datetime.fromtimestamp(int(when), timezone.utc)
                 found[name].append(Departure(path, meant, commit, day, subject))
@@ -115,17 +119,19 @@ def _ignored(repo: Repo, names: Collection[str]) -> set[str]:
     return odd | {x.removesuffix("/x") for x in said.decode("utf-8", "replace").split("\0")}
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #989bde10
-# By the documentation of Claude Code, Codex, Gemini, Cursor, Windsurf, Cline, Copilot, Continue, Serena
 _READ = re.compile(
     r"(?:^|/)(?:CLAUDE(?:\.local)?|AGENTS|GEMINI|MEMORY)\.md$|"
     r"(?:^|/)\.(?:cursorrules|windsurfrules|clinerules)$|"
     r"(?:^|/)(?:\.clinerules|memory-bank|\.(?:claude|cursor|windsurf|continue)/rules|\.serena/memories|"
-    r"\.github/instructions)/.*\.(?:md|mdc)$|(?:^|/)\.github/copilot-instructions\.md$")
+    r"\.claude/(?:agents|commands|output-styles)|\.github/(?:instructions|agents))/.*\.(?:md|mdc)$|"
+    r"(?:^|/)\.(?:claude|github|agents)/skills/(?:.*/)?SKILL\.md$|"
+    r"(?:^|/)\.github/(?:copilot-instructions|prompts/.*\.prompt)\.md$")
+_RECORD = re.compile(r"(?i)(?:^|/)(?:adrs?|decisions|architecture-decisions)/(?:[^/]*/)?[^/]*\d[^/]*\.md$")
 
 
 def agent_files(tree: Tree) -> list[str]:
-    "Files of a repository that agents read."
-    return sorted(p for p in tree.files if _READ.search(p) and "node_modules/" not in p)
+    "Files of a repository that agents read, and decision records."
+    return sorted(p for p in tree.files if (_READ.search(p) or _RECORD.search(p)) and "node_modules/" not in p)
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #1aeef4c5
 class Copy(NamedTuple):
@@ -188,19 +194,28 @@ def _since(n: FileName, says: str, c: Commit) -> Dead:
 
 def _tells(n: FileName) -> bool:
     "Does the text itself tell that the name is gone?"
-    return any(reports(x) or _OLD.search(x) for x in (n.around.replace(n.text, ""), n.under))
+    before = n.around.partition(n.text)[0]
+    return bool(_DENIED.search(before[-60:])) or any(
+        reports(x) or _OLD.search(x) for x in (n.around.replace(n.text, ""), n.under))
+
+
+_DENIED = re.compile(r"(?i)\b(?:no|not|never|don['’]t|without|avoid)\b[^.;:\n]*$")
+
+# %% ../../nbs/12_staleness/06_file_check.ipynb #81aa8d5b
+def _meant(n: FileName, base: str, found: Sequence[Departure]) -> bool:
+    "Does a name that stands in a text mean what history knows, and say that it is there?"
+    around, path = n.around.replace(n.text, ""), _path(n)
+    here, meant = {n.text, posixpath.normpath(posixpath.join(base, n.text))}, {d.meant for d in found}
+    made, files = _MADE.search(around), [d.path for d in found if d.path == d.meant]
+    own = len(meant) == 1 and _OWN_NAME.fullmatch(n.text) and not made
+    if "/" not in path and not (own or meant <= here and (has_ending(path) or not made)): return False
+    goes = any(files.count(x) > 2 for x in files)  # And comes again
+    return not (_PRODUCED.search(path) or _tells(n) or _OWN.match(n.text) or goes)
 
 
 def _gone(repo: Repo, n: FileName, base: str, found: Sequence[Departure], tree: Tree) -> Dead | None:
     "A name that was there; none if it may mean something else, or the text tells that it is gone."
-    around = n.around.replace(n.text, "")
-    if n.form not in ("link", "import"):
-        if _PRODUCED.search(_path(n)): return None
-        here = {n.text, posixpath.normpath(posixpath.join(base, n.text))}
-        meant = {d.meant for d in found}
-        own = len(meant) == 1 and _OWN_NAME.fullmatch(n.text) and not _MADE.search(around)
-        if "/" not in _path(n) and not (own or meant <= here): return None
-        if _tells(n) or _OWN.match(n.text): return None
+    if n.form not in ("link", "import") and not _meant(n, base, found): return None
     each = [*{d.commit: d for d in reversed(found)}.values()][::-1][:4]  # A folder empties file by file
     d, now = next(((d, x) for d in each if (x := new_name(repo, d, tree))), (found[0], ""))
     by = _by(d.commit, d.when, d.subject)
@@ -257,14 +272,21 @@ def _commits(repo: Repo, ids: Iterable[str]) -> dict[str, Commit]:
 _CODE_ONLY = (":/", *(f":(exclude,top,glob)**/*.{x}" for x in ("md", "mdc", "mdx")))
 
 
+def _unused(repo: Repo, gone: Mapping[str, Removal]) -> dict[str, Removal]:
+    "Variables that no code has either; none where a content is not here."
+    try: used = words_present(repo, tip_of(repo), gone, _CODE_ONLY)
+    except RepoError: return {}
+    return {x: r for x, r in gone.items() if x not in used}
+
+
 def _undefined(repo: Repo, names: Collection[FileName], tree: Tree) -> Iterator[Dead]:
     "Commands and variables that no file defines."
     known = commands_of(tree, {n.kind for n in names if n.kind in DEFINERS})
     lost = [n for n in names if (there := known.get(n.kind)) is not None and not _defined(n, there, tree)]
     asked = defaultdict[Kind, set[str]](set)
     for n in lost: asked[n.kind].add(n.text)
-    if words := asked["variable"]: words -= words_present(repo, tip_of(repo), words, _CODE_ONLY)
     was = {kind: undefined(repo, kind, xs) for kind, xs in asked.items()}
+    if gone := was.get("variable"): was["variable"] = _unused(repo, gone)
     by = _commits(repo, (r.commit for found in was.values() for r in found.values()))
     for n in lost:
         says, r = f"{DEFINERS[n.kind].says} {n.text}", was[n.kind].get(n.text)
@@ -314,6 +336,18 @@ def _lost_symbols(repo: Repo, names: Collection[FileName], base: str, tree: Tree
     return [_since(n, f"{r.path} has no {asked[n][1]}", by[r.commit]) for n, r in was.items()]
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #0c5fe26d
+# Skills and prompts tell what to do in any repository, and name what may never be there
+_ANYWHERE = re.compile(r"(?:^|/)\.(?:claude|github|agents)/(?:agents|commands|skills|prompts|output-styles)/")
+
+
+def _other_layouts(names: Iterable[FileName], unknown: Collection[FileName]) -> set[str]:
+    "Headings above a drawn tree of which less than half is, or ever was, in this repository."
+    ours = defaultdict[str, list[bool]](list)
+    for n in names:
+        if n.form == "tree": ours[n.under].append(n not in unknown)
+    return {x for x, known in ours.items() if 2 * sum(known) < len(known)}
+
+
 def _lost_paths(repo: Repo, names: Mapping[str, Sequence[FileName]], texts: Mapping[str, str],
                 tree: Tree) -> dict[str, list[Dead]]:
     "Paths that are not there, by the file that names them."
@@ -328,8 +362,11 @@ def _lost_paths(repo: Repo, names: Mapping[str, Sequence[FileName]], texts: Mapp
     for p, ns in absent.items():
         english = is_english(texts[p])
         gone = {n: [d for x in _asked(n) for d in was.get(x, ()) if _imported(n, d, tree)] for n in ns}
+        other = _other_layouts(names[p], {n for n in ns if not gone[n]})
         found = (_gone(repo, n, base[p], gone[n], tree) if gone[n] else
-                 _missing(n, base[p], tree, whole, english) for n in ns)
+                 _missing(n, base[p], tree, whole, english) for n in ns
+                 if n.form == "link" or (gone[n] or not _ANYWHERE.search(p))
+                 and (n.form != "tree" or n.under not in other))
         out[p] = [d for d in found if d]
     return out
 
@@ -353,7 +390,8 @@ def dead_names(
 ) -> dict[str, list[Dead]]:  # By path; each name once in a file
     "What files name that is not there."
     tree, base = tree or read_tree(repo), {p: posixpath.dirname(p) for p in texts}
-    names = {p: [x for n in file_names(t) for x in _with_module(n, base[p], tree)] for p, t in texts.items()}
+    names = {p: [x for n in file_names(t) if n.form == "link" or not _RECORD.search(p)
+                 for x in _with_module(n, base[p], tree)] for p, t in texts.items()}
     paths, out = _lost_paths(repo, names, texts, tree), {}
     every = [*dict.fromkeys(n for ns in names.values() for n in ns)]
     undefined_names = {d.name: d for d in _undefined(repo, every, tree)}

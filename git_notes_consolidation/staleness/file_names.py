@@ -33,9 +33,10 @@ class FileName(NamedTuple):
     foreign: bool = False  # It may be another project's; only history knows whether it was this one's
 
 # %% ../../nbs/12_staleness/04_file_names.ipynb #c3a9b675
-_ELSEWHERE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|/|~|\\|#|@[\w-]+/)", re.I)
+_ELSEWHERE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|/|~|\\|#|@[\w-]+/|(?:origin|upstream|refs)/)", re.I)
 _PLACEHOLDER = re.compile(
-    r"[<>{}#$|\"'`;()=,%\[\]\s…]|\.\.\.|^-|(?-i:\bX\.|[a-z]Here\b|\bN{3,})|YYYY|"
+    r"[<>{}#$|\"'`;()=,%\[\]\s…]|\.\.\.|^-|(?-i:\bX\.|[a-z]Here\b|N{3,}|X{3,}|"
+    r"\bExample[A-Z])|YYYY|"
     r"\b(?:path/to|your|my|foo|bar|baz|example|xxx+|placeholder)\b", re.I)
 _POSITION = re.compile(r"(?:::[\w.\[\]-]+)+$|:\d[\d:,-]*$|#L?[\w-]+$")  # A test's name, a line
 
@@ -52,7 +53,8 @@ def path_of(
 def link_target(href: str) -> str:  # Empty where it leads elsewhere
     "The file that a link leads to."
     path = re.split(r"[#?]", unquote(href))[0].strip().removeprefix("mdc:")  # As Cursor writes it
-    if _ELSEWHERE.search(path) or re.search(r"[<>{}*|$\s]|^[\w.-]+@[\w.-]+$", path): return ""
+    odd = re.search(r"[<>{}*|$\s]|^[\w.-]+@[\w.-]+$|N{3,}|X{3,}", path)
+    if odd or _ELSEWHERE.search(path): return ""
     return path.removeprefix("./").rstrip("/")
 
 # %% ../../nbs/12_staleness/04_file_names.ipynb #aa1808a0

@@ -14,7 +14,7 @@ from typing import NamedTuple
 from ..store.git import Repo, RepoError, git
 
 # %% auto #0
-__all__ = ['LOG', 'tip_of', 'is_shallow', 'Move', 'moves', 'objects']
+__all__ = ['LOG', 'tip_of', 'is_shallow', 'is_complete', 'Move', 'moves', 'objects']
 
 # %% ../../nbs/12_staleness/01_history.ipynb #50e9363b
 class Commit(NamedTuple):
@@ -85,7 +85,7 @@ def is_shallow(repo: Repo) -> bool:
     return git(repo.path, "rev-parse", "--is-shallow-repository").strip() == b"true"
 
 
-def _is_complete(repo: Repo) -> bool:
+def is_complete(repo: Repo) -> bool:
     "A partial clone fetches what is missing when it is looked at, and nothing here should use the network."
     try: return b"true" not in git(repo.path, "config", "--get-regexp", r"^remote\..*\.promisor$")
     except RepoError: return True
@@ -100,7 +100,7 @@ def walk(repo: Repo) -> Walk:
         line.append(first)
     # A clock that went back does not reorder them
     times = accumulate((commits[i].when for i in reversed(line)), max)
-    return Walk(commits, place, not is_shallow(repo), _is_complete(repo), tuple(zip(times, reversed(line))))
+    return Walk(commits, place, not is_shallow(repo), is_complete(repo), tuple(zip(times, reversed(line))))
 
 # %% ../../nbs/12_staleness/01_history.ipynb #e991d3aa
 class Move(NamedTuple):
