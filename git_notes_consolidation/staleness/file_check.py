@@ -12,10 +12,10 @@ from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 from .definitions import (
-    commands_of, DEFINERS, later_minimum, path_end, read_tree, Removal, removals, Tree, undefined)
+    commands_of, DEFINERS, later_minimum, read_tree, Removal, removals, Tree, undefined)
 from .file_names import FileName, Kind, file_names, has_ending
 from .history import (
-    Commit, is_shallow, LOG, read_commits, tip_of, words_present)
+    Commit, Departure, departures, is_shallow, LOG, read_commits, tip_of, words_present)
 from .mentions import reports
 from ..store.git import Repo, RepoError, git
 from ..text.words import words_of
@@ -23,42 +23,6 @@ from pathlib import Path
 
 # %% auto #0
 __all__ = ['Dead', 'dead_names']
-
-# %% ../../nbs/12_staleness/06_file_check.ipynb #6359a421
-class Departure(NamedTuple):
-    "A path that a commit took away."
-    path: str  # Of a file
-    meant: str  # What the name stands for: the file, or a folder above it
-    commit: str
-    when: datetime
-    subject: str
-
-
-_VENDORED = re.compile(r"(?:^|/)(?:vendor|node_modules|third_party)/")
-
-
-def departures(
-    repo: Repo,
-    names: Iterable[str],
-) -> dict[str, list[Departure]]:  # By name, newest first
-    "What names have stood for that is gone."
-    wanted, found = defaultdict[str, set[str]](set), defaultdict[str, list[Departure]](list)
-    for name in names: wanted[path_end(name).rpartition("/")[2]].add(name)
-    if not wanted or not (tip := tip_of(repo)): return {}
-    said = git(repo.path, *LOG, "--no-renames", "--diff-filter=D", "--name-only",
-               "--format=%x01%H%x1f%ct%x1f%s", tip, "--").decode("utf-8", "replace")
-    commit = when = subject = ""
-    for token in said.split("\0"):
-        path = token.lstrip("\n")
-        if path.startswith("\x01"): commit, when, subject = path[1:].split("\x1f", 2); continue
-        parts = path.split("/")
-        for n, name in ((n, x) for n, part in enumerate(parts) for x in wanted.get(part.lower(), ())):
-            meant = "/".join(parts[:n + 1])
-            if _VENDORED.search(meant): continue
-            if f"/{meant}".lower().endswith(path_end(name)):
-                day = datetime.fromtimestamp(int(when), timezone.utc)
-                found[name].append(Departure(path, meant, commit, day, subject))
-    return found
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #70d433c6
 @lru_cache(maxsize=64)
@@ -285,7 +249,7 @@ def _undefined(repo: Repo, names: Collection[FileName], tree: Tree) -> Iterator[
     lost = [n for n in names if (there := known.get(n.kind)) is not None and not _defined(n, there, tree)]
     asked = defaultdict[Kind, set[str]](set)
     for n in lost: asked[n.kind].add(n.text)
-    was = {kind: undefined(repo, kind, xs) for kind, xs in asked.items()}
+    was = {kind: undefined(repo, kind, xs, tree) for kind, xs in asked.items()}
     if gone := was.get("variable"): was["variable"] = _unused(repo, gone)
     by = _commits(repo, (r.commit for found in was.values() for r in found.values()))
     for n in lost:
@@ -323,17 +287,19 @@ def _with_module(n: FileName, base: str, tree: Tree) -> list[FileName]:
 _DONE = re.compile(r"\b(?:added|fixed|implemented|introduced|changed|updated)\b", re.I)  # A log of work
 
 
-def _lost_symbols(repo: Repo, names: Collection[FileName], base: str, tree: Tree) -> list[Dead]:
-    "Symbols that their file had, and has no more."
-    asked = {n: place for n in names if n.kind == "symbol" and (place := _place(n, base, tree))[0]
-             and (text := tree.read(place[0])) and not re.search(rf"\b{place[1]}\b", text)
-             and not _DONE.search(n.around)}
-    found = removals(repo, {w for _, w in asked.values()}, {f":(top,literal){p}" for p, _ in asked.values()},
+def _lost_symbols(repo: Repo, names: Mapping[str, Sequence[FileName]], tree: Tree) -> dict[str, list[Dead]]:
+    "Symbols that their file had, and has no more, by the file that names them."
+    asked = {(p, n): place for p, ns in names.items() for n in ns if n.kind == "symbol"
+             and (place := _place(n, posixpath.dirname(p), tree))[0] and (text := tree.read(place[0]))
+             and (n.inside or place[1][0].isupper())  # A logger is called `app.requests`
+             and not re.search(rf"\b{place[1]}\b", text) and not _DONE.search(n.around) and not _tells(n)}
+    found = removals(repo, {w for _, w in asked.values()}, {f":(top,literal){x}" for x, _ in asked.values()},
                      re.compile(r"\w+", re.A).findall)
-    was = {n: r for n, (path, word) in asked.items() if not _tells(n)
-           and (r := next((r for r in found.get(word, ()) if r.path == path), None))}
-    by = _commits(repo, (r.commit for r in was.values()))
-    return [_since(n, f"{r.path} has no {asked[n][1]}", by[r.commit]) for n, r in was.items()]
+    was = {key: r for key, (path, word) in asked.items()
+           if (r := next((r for r in found.get(word, ()) if r.path == path), None))}
+    by, out = _commits(repo, (r.commit for r in was.values())), defaultdict[str, list[Dead]](list)
+    for (p, n), r in was.items(): out[p].append(_since(n, f"{r.path} has no {asked[p, n][1]}", by[r.commit]))
+    return out
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #0c5fe26d
 # Skills and prompts tell what to do in any repository, and name what may never be there
@@ -392,13 +358,13 @@ def dead_names(
     tree, base = tree or read_tree(repo), {p: posixpath.dirname(p) for p in texts}
     names = {p: [x for n in file_names(t) if n.form == "link" or not _RECORD.search(p)
                  for x in _with_module(n, base[p], tree)] for p, t in texts.items()}
-    paths, out = _lost_paths(repo, names, texts, tree), {}
+    paths, symbols, out = _lost_paths(repo, names, texts, tree), _lost_symbols(repo, names, tree), {}
     every = [*dict.fromkeys(n for ns in names.values() for n in ns)]
     undefined_names = {d.name: d for d in _undefined(repo, every, tree)}
     for p, ns in names.items():
         commands = [undefined_names[n] for n in ns if n in undefined_names]
         if _of_another(p, ns, commands): commands = [d for d in commands if d.what != "missing"]
-        found = [*paths[p], *commands, *_lost_symbols(repo, ns, base[p], tree)]
+        found = [*paths[p], *commands, *symbols[p]]
         found += [Dead(n, "missing", why) for n in ns
                   if n.kind == "minimum" and (why := later_minimum(tree, n.text))]
         once = dict[tuple[str, str], Dead]()

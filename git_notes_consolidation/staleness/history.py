@@ -6,9 +6,10 @@
 from __future__ import annotations
 import re
 from bisect import bisect_right
-from collections import Counter
+from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from itertools import accumulate
 from typing import NamedTuple
 from ..store.git import Repo, RepoError, git
@@ -122,6 +123,47 @@ def moves(repo: Repo, w: Walk, since: int) -> list[Move]:  # Newest first
         elif re.fullmatch(r"R\d+", status): out.append(Move(commit, next(tokens), next(tokens)))
         elif status and (path := next(tokens)) and set(status) == {"D"}: out.append(Move(commit, path))
     return out
+
+# %% ../../nbs/12_staleness/01_history.ipynb #2287439b
+def path_end(name: str) -> str:
+    "How the path that a name stands for ends."
+    return "/" + re.sub(r"^(?:\.\./)+", "", name.lower())
+
+
+class Departure(NamedTuple):
+    "A path that a commit took away."
+    path: str  # Of a file
+    meant: str  # What the name stands for: the file, or a folder above it
+    commit: str
+    when: datetime
+    subject: str
+
+
+_VENDORED = re.compile(r"(?:^|/)(?:vendor|node_modules|third_party)/")
+
+
+def departures(
+    repo: Repo,
+    names: Iterable[str],
+) -> dict[str, list[Departure]]:  # By name, newest first
+    "What names have stood for that is gone."
+    wanted, found = defaultdict[str, set[str]](set), defaultdict[str, list[Departure]](list)
+    for name in names: wanted[path_end(name).rpartition("/")[2]].add(name)
+    if not wanted or not (tip := tip_of(repo)): return {}
+    said = git(repo.path, *LOG, "--no-renames", "--diff-filter=D", "--name-only",
+               "--format=%x01%H%x1f%ct%x1f%s", tip, "--").decode("utf-8", "replace")
+    commit = when = subject = ""
+    for token in said.split("\0"):
+        path = token.lstrip("\n")
+        if path.startswith("\x01"): commit, when, subject = path[1:].split("\x1f", 2); continue
+        parts = path.split("/")
+        for n, name in ((n, x) for n, part in enumerate(parts) for x in wanted.get(part.lower(), ())):
+            meant = "/".join(parts[:n + 1])
+            if _VENDORED.search(meant): continue
+            if f"/{meant}".lower().endswith(path_end(name)):
+                day = datetime.fromtimestamp(int(when), timezone.utc)
+                found[name].append(Departure(path, meant, commit, day, subject))
+    return found
 
 # %% ../../nbs/12_staleness/01_history.ipynb #d1d12da1
 def paths_of(repo: Repo, commit: str) -> list[str]:
