@@ -31,8 +31,14 @@ class Tree:
 
     def has(self, name: str, base: str = "") -> bool:
         "Is there something of that name, seen from a folder, from the top, or with this end?"
-        end, seen = path_end(name), {posixpath.normpath(posixpath.join(b, name)).lower() for b in (base, "")}
-        return any(p in seen or f"/{p}".endswith(end) for p in self._by_last.get(end.rpartition("/")[2], ()))
+        end = path_end(name)
+        return self.at(name, base) or any(
+            f"/{p}".endswith(end) for p in self._by_last.get(end.rpartition("/")[2], ()))
+
+    def at(self, name: str, base: str = "") -> bool:
+        "Is there something of that name, seen from a folder or from the top?"
+        seen = (posixpath.normpath(posixpath.join(b, name)).lower() for b in (base, ""))
+        return any(p in self._by_last.get(p.rpartition("/")[2], ()) for p in seen)
 
     def covers(self, name: str, base: str = "") -> bool:
         "Can it be known from here? What lies outside cannot, or below a link or a submodule."

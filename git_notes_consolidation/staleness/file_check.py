@@ -56,7 +56,7 @@ _MADE = re.compile(
     r"local(?:ly)?|(?:git)?ignored?|committed|convention\w*|nam(?:es?|ed|ing)|patterns?|should|must|put|"
     r"place|emit\w*|dump\w*|plan\w*|built|bundled|compiled|todo|future|propos\w+|would|"
     r"repo(?:sitory)?(?:'s)?|wrong|bad|don't|do not|avoid|never|instead)\b|[❌✗]")
-_OLD = re.compile(r"(?i)\b(?:legacy|old|historical\w*|archived?|formerly|no longer|original(?:ly)?|"
+_OLD = re.compile(r"(?i)\b(?:(?:auto-?)?generated|legacy|old|historical\w*|archived?|formerly|no longer|original(?:ly)?|"
                   r"(?:was|were) (?:in|located|called|named))\b")
 # What a program makes, and may be there again; and where people, too, keep what nobody commits
 _PRODUCED = re.compile(
@@ -95,7 +95,8 @@ _RECORD = re.compile(r"(?i)(?:^|/)(?:adrs?|decisions|architecture-decisions)/(?:
 
 def agent_files(tree: Tree) -> list[str]:
     "Files of a repository that agents read, and decision records."
-    return sorted(p for p in tree.files if (_READ.search(p) or _RECORD.search(p)) and "node_modules/" not in p)
+    return sorted(p for p in tree.files
+                  if (_READ.search(p) or _RECORD.search(p)) and "node_modules/" not in p)
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #1aeef4c5
 class Copy(NamedTuple):
@@ -159,11 +160,11 @@ def _since(n: FileName, says: str, c: Commit) -> Dead:
 def _tells(n: FileName) -> bool:
     "Does the text itself tell that the name is gone?"
     before = n.around.partition(n.text)[0]
-    return bool(_DENIED.search(before[-60:])) or any(
+    return bool(_DENIED.search(before[-80:])) or any(
         reports(x) or _OLD.search(x) for x in (n.around.replace(n.text, ""), n.under))
 
 
-_DENIED = re.compile(r"(?i)\b(?:no|not|never|don['’]t|without|avoid)\b[^.;:\n]*$")
+_DENIED = re.compile(r"(?i)\b(?:no|not|never|don['’]t|without|avoid)\b[^.;:]*$")
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #81aa8d5b
 def _meant(n: FileName, base: str, found: Sequence[Departure]) -> bool:
@@ -212,9 +213,9 @@ def _missing(
     parent, around = posixpath.dirname(n.text), n.around.replace(n.text, "")
     sure = n.kind == "path" and n.form in ("code", "import") and parent and has_ending(n.text) and english
     if not sure or n.text[0] == ".": return None
-    if any(_MADE.search(x) or reports(x) for x in (around, n.under)): return None
+    if _tells(n) or any(map(_MADE.search, (around, n.under))): return None
     if n.form != "import" and (_PRODUCED.search(n.text) or _UNCOMMITTED.search(n.text)): return None
-    if not tree.has(parent, base): return None
+    if not tree.at(parent, base): return None
     return Dead(n, "missing", f"{parent}/ has no such file{', and never had' * whole}")
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #69d6e8a9
@@ -257,13 +258,6 @@ def _undefined(repo: Repo, names: Collection[FileName], tree: Tree) -> Iterator[
         if r: yield from [] if _tells(n) else [_since(n, says, by[r.commit])]
         elif not n.foreign: yield Dead(n, "missing", says)
 
-# %% ../../nbs/12_staleness/06_file_check.ipynb #fa69456e
-def _of_another(path: str, names: Iterable[FileName], dead: Collection[Dead]) -> bool:
-    "Does a file of rules name only commands that are not here?"
-    lost = {d.name for d in dead if d.name.kind in DEFINERS}
-    own = re.search(r"(?i)(?:^|/)(?:CLAUDE|AGENTS|GEMINI|copilot-instructions)[\w.]*\.md$", path)
-    return not own and all(n in lost for n in names if n.kind in DEFINERS and not n.foreign)
-
 # %% ../../nbs/12_staleness/06_file_check.ipynb #1edda3c2
 def _place(n: FileName, base: str, tree: Tree) -> tuple[str, str]:  # Empty: nothing can be known
     "The file of a symbol, and the word that it should have."
@@ -301,11 +295,21 @@ def _lost_symbols(repo: Repo, names: Mapping[str, Sequence[FileName]], tree: Tre
     for (p, n), r in was.items(): out[p].append(_since(n, f"{r.path} has no {asked[p, n][1]}", by[r.commit]))
     return out
 
-# %% ../../nbs/12_staleness/06_file_check.ipynb #0c5fe26d
-# Skills and prompts tell what to do in any repository, and name what may never be there
+# %% ../../nbs/12_staleness/06_file_check.ipynb #5b9bcf1a
+_OF_THIS = re.compile(r"(?i)(?:^|/)(?:CLAUDE|AGENTS|GEMINI|copilot-instructions)[\w.]*\.md$")
 _ANYWHERE = re.compile(r"(?:^|/)\.(?:claude|github|agents)/(?:agents|commands|skills|prompts|output-styles)/")
 
 
+def _of_another(
+    path: str,
+    names: Iterable[FileName],
+    unknown: Collection[FileName],  # Those that are not here, and never were
+) -> bool:
+    "Does a file speak of another project, or of any?"
+    said = [n in unknown for n in names if _path(n) or n.kind in DEFINERS and not n.foreign]
+    return bool(_ANYWHERE.search(path)) or not _OF_THIS.search(path) and 2 * sum(said) > len(said)
+
+# %% ../../nbs/12_staleness/06_file_check.ipynb #0c5fe26d
 def _other_layouts(names: Iterable[FileName], unknown: Collection[FileName]) -> set[str]:
     "Headings above a drawn tree of which less than half is, or ever was, in this repository."
     ours = defaultdict[str, list[bool]](list)
@@ -327,12 +331,12 @@ def _lost_paths(repo: Repo, names: Mapping[str, Sequence[FileName]], texts: Mapp
     whole, out = not is_shallow(repo), {}
     for p, ns in absent.items():
         english = is_english(texts[p])
-        gone = {n: [d for x in _asked(n) for d in was.get(x, ()) if _imported(n, d, tree)] for n in ns}
-        other = _other_layouts(names[p], {n for n in ns if not gone[n]})
+        gone = {n: [d for x in _asked(n) for d in was.get(x, ()) if _can_mean(n, d, base[p], tree)] for n in ns}
+        unknown = {n for n in ns if not gone[n]}
+        other, strange = _other_layouts(names[p], unknown), _of_another(p, names[p], unknown)
         found = (_gone(repo, n, base[p], gone[n], tree) if gone[n] else
                  _missing(n, base[p], tree, whole, english) for n in ns
-                 if n.form == "link" or (gone[n] or not _ANYWHERE.search(p))
-                 and (n.form != "tree" or n.under not in other))
+                 if n.form == "link" or (gone[n] or not strange) and (n.form != "tree" or n.under not in other))
         out[p] = [d for d in found if d]
     return out
 
@@ -342,11 +346,17 @@ def _asked(n: FileName) -> list[str]:
     return [f"{_path(n)}.py", _path(n)] if n.kind == "module" else [_path(n)]
 
 
-def _imported(n: FileName, d: Departure, tree: Tree) -> bool:
-    "Is it where a module of that name is imported from?"
-    home = posixpath.dirname(posixpath.dirname(tree.file(f"{n.text.split('.')[0]}/__init__.py")))
-    root = d.meant.removesuffix(".py").removesuffix(_path(n))
-    return n.kind != "module" or root in {"", "src/", f"{home}/"}
+# A copy of another project, and an example, have a layout of their own
+_APART = re.compile(r"(?:^|/)(?:vendor|node_modules|third_party|examples?|demos?|samples?|templates?|fixtures?|testdata)/")
+
+
+def _can_mean(n: FileName, d: Departure, base: str, tree: Tree) -> bool:
+    "Could the name stand for what went?"
+    if n.kind == "module":  # Only from where it is imported
+        home = posixpath.dirname(posixpath.dirname(tree.file(f"{n.text.split('.')[0]}/__init__.py")))
+        return d.meant.removesuffix(".py").removesuffix(_path(n)) in {"", "src/", f"{home}/"}
+    here = posixpath.normpath(posixpath.join(base, _path(n)))
+    return d.meant == here or not _APART.search(d.meant[:-len(_path(n))])
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #5844f0d8
 def dead_names(
@@ -363,7 +373,8 @@ def dead_names(
     undefined_names = {d.name: d for d in _undefined(repo, every, tree)}
     for p, ns in names.items():
         commands = [undefined_names[n] for n in ns if n in undefined_names]
-        if _of_another(p, ns, commands): commands = [d for d in commands if d.what != "missing"]
+        if _of_another(p, (n for n in ns if n.kind in DEFINERS), {d.name for d in commands if d.what == "missing"}):
+            commands = [d for d in commands if d.what != "missing"]
         found = [*paths[p], *commands, *symbols[p]]
         found += [Dead(n, "missing", why) for n in ns
                   if n.kind == "minimum" and (why := later_minimum(tree, n.text))]

@@ -139,9 +139,6 @@ class Departure(NamedTuple):
     subject: str
 
 
-_VENDORED = re.compile(r"(?:^|/)(?:vendor|node_modules|third_party)/")
-
-
 def departures(
     repo: Repo,
     names: Iterable[str],
@@ -159,7 +156,6 @@ def departures(
         parts = path.split("/")
         for n, name in ((n, x) for n, part in enumerate(parts) for x in wanted.get(part.lower(), ())):
             meant = "/".join(parts[:n + 1])
-            if _VENDORED.search(meant): continue
             if f"/{meant}".lower().endswith(path_end(name)):
                 day = datetime.fromtimestamp(int(when), timezone.utc)
                 found[name].append(Departure(path, meant, commit, day, subject))

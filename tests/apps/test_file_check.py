@@ -153,8 +153,9 @@ def test_what_a_defining_file_lost_is_told_with_its_commit(defining, text, name)
 
 
 def test_what_another_project_may_define_is_not_said(defining):
-    quiet = ("`yarn vite`, `pnpm vitest`, `bun build`, `uv run pytest`, `poetry run black`, `composer install`, `cargo test -p core-x`, `cargo run --bin tool`, "
-             "`cargo test -p core_x`, `python -m http.server`, `app.requests`, `NEW_KEY`, `USED_KEY`, `connect_all()` and `app/db.py`, `json.dumps()`, "
+    quiet = ("`yarn vite`, `pnpm vitest`, `bun build`, `uv run pytest`, `poetry run black`, `composer install`, `cargo test -p core-x`, "
+             "`cargo run --bin tool`, `cargo test -p core_x`, `python -m http.server`, `app.requests`, `NEW_KEY`, `USED_KEY`, `json.dumps()`, "
+             "`connect_all()` and `app/db.py`, "
              "`npm test:<name>`, `task all`, there is no `connect_all` in `app/db.py`, `connect_all()` was removed from `app/db.py`, Python 3.11+")
     assert dead_names(open_repo(defining), {"CLAUDE.md": quiet}) == {"CLAUDE.md": []}
     told = dead_names(open_repo(defining), {"CLAUDE.md": "`npm test` `make x` `cargo run --bin none`\n\n- **Language**: Python 3.9+\n"})["CLAUDE.md"]
@@ -189,8 +190,10 @@ def test_sarif_is_what_code_scanning_reads(home, monkeypatch):
     said = gnc("tidy", "--check", "--sarif", repo=home)
     log = json.loads(said.out); jsonschema.validate(log, SARIF)
     run, = log["runs"]; rules = {r["id"] for r in run["tool"]["driver"]["rules"]}
-    places = {(r["locations"][0]["physicalLocation"]["artifactLocation"]["uri"], r["locations"][0]["physicalLocation"]["region"]["startLine"]) for r in run["results"]}
-    assert said.code == 1 and len(run["results"]) == 5 and {r["ruleId"] for r in run["results"]} == rules and places == {("CLAUDE.md", 1), ("a%20%C3%BC/AGENTS.md", 3)}
+    where = [r["locations"][0]["physicalLocation"] for r in run["results"]]
+    places = {(x["artifactLocation"]["uri"], x["region"]["startLine"]) for x in where}
+    assert said.code == 1 and len(where) == 5 and places == {("CLAUDE.md", 1), ("a%20%C3%BC/AGENTS.md", 3)}
+    assert {r["ruleId"] for r in run["results"]} == rules
     assert not any(c in r["message"]["text"] for r in run["results"] for c in "\x1b\u202e") and gnc("tidy", "--sarif", repo=home).code == 0
     assert gnc("tidy", "--sarif", "--apply", repo=home).code == 2
 
@@ -217,8 +220,8 @@ def test_a_large_file_takes_its_length():
     assert time.process_time() - begin < 20 * few
 
 
-@pytest.mark.parametrize("piece", ["npm -w ", "npm run -x ", "cargo run ", "cargo test -p ", "uv run -a b ", "yarn workspace a ", "a.b", "a_", "a.", "aA", "::", "a/",
-                                   "Python ", "composer run -", "python -m a.", "task -x ", "make -C x ", "a(", "$ ", "&& make "])
+@pytest.mark.parametrize("piece", ["npm -w ", "npm run -x ", "cargo run ", "cargo test -p ", "uv run -a b ", "yarn workspace a ", "a.b", "a_", "a.", "aA", "::",
+                                   "a/", "Python ", "composer run -", "python -m a.", "task -x ", "make -C x ", "a(", "$ ", "&& make "])
 def test_no_piece_takes_more_than_its_length(piece):
     import time
     for text in (f"`{piece * (20_000 // len(piece))}`", f"```bash\n{piece * (100_000 // len(piece))}\n```", piece * (20_000 // len(piece))):
