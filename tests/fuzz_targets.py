@@ -580,7 +580,7 @@ _DEFINING = ("package.json", "Makefile", "justfile", "Taskfile.yml", "Cargo.toml
 def agent_file(data):
     "A file for agents, and what it names as a file that defines names: each name lies in its line, and nothing is made up."
     text = text_of(data)
-    lines = text.replace("\r\n", "\n").split("\n")
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
     tree = definitions.Tree(_DEFINING, lambda path: text)
     for n in file_names.file_names(text):
         assert n.text and 1 <= n.line <= len(lines) and "\n" not in n.text

@@ -101,7 +101,7 @@ DEFINERS: dict[Kind, Definer] = {
                      was=r"^\s*\"?([\w.-]+)\"?\s*=\s*[\"'][\w.]+:\w+"),
     "variable": Definer("*env*example* *env*sample* *env*template* example.env sample.env template.env",
                         r"^[ \t]*(?:#[ \t]*)?(?:export[ \t]+)?([A-Z][A-Z0-9_]*)[ \t]*=",
-                        "neither code nor an example of the environment has")}
+                        "no code and no .env.example has")}
 
 # %% ../../nbs/12_staleness/05_definitions.ipynb #aa5be5ef
 def _names_in(pattern: str, text: str) -> set[str]:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import posixpath, re, sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -56,8 +56,8 @@ _MADE = re.compile(
     r"local(?:ly)?|(?:git)?ignored?|committed|convention\w*|nam(?:es?|ed|ing)|patterns?|should|must|put|"
     r"place|emit\w*|dump\w*|plan\w*|built|bundled|compiled|todo|future|propos\w+|would|"
     r"repo(?:sitory)?(?:'s)?|wrong|bad|don't|do not|avoid|never|instead)\b|[❌✗]")
-_OLD = re.compile(r"(?i)\b(?:(?:auto-?)?generated|legacy|old|historical\w*|archived?|formerly|no longer|original(?:ly)?|"
-                  r"(?:was|were) (?:in|located|called|named))\b")
+_OLD = re.compile(r"(?i)\b(?:(?:auto-?)?generated|legacy|old|historical\w*|archived?|formerly|no longer|"
+                  r"original(?:ly)?|(?:was|were) (?:in|located|called|named))\b")
 # What a program makes, and may be there again; and where people, too, keep what nobody commits
 _PRODUCED = re.compile(
     r"(?:^|/)(?:node_modules|dist|build|out|target|obj|coverage|htmlcov|__pycache__|\.next|\.nuxt|\.cache|"
@@ -277,6 +277,15 @@ def _with_module(n: FileName, base: str, tree: Tree) -> list[FileName]:
     module = ".".join(parts[:parts.index(place[1], 1) + 1])
     return [n, n._replace(kind="module", text=module)] if place[0].endswith("/__init__.py") else [n]
 
+# %% ../../nbs/12_staleness/06_file_check.ipynb #e60e1705
+def _elsewhere(repo: Repo, word: str, path: str) -> str:
+    "The only other file of the same language that has a word."
+    like = f":(top,glob)**/*{posixpath.splitext(path)[1]}"
+    try: said = git(repo.path, "grep", "-l", "-z", "-w", "-F", "-e", word, tip_of(repo), "--", like)
+    except RepoError: return ""  # None has it, or a content is not here
+    files = [x.partition(":")[2] for x in said.decode("utf-8", "replace").split("\0") if x]
+    return f"; {files[0]} has it" if len(files) == 1 else ""
+
 # %% ../../nbs/12_staleness/06_file_check.ipynb #525ce4a5
 _DONE = re.compile(r"\b(?:added|fixed|implemented|introduced|changed|updated)\b", re.I)  # A log of work
 
@@ -292,7 +301,10 @@ def _lost_symbols(repo: Repo, names: Mapping[str, Sequence[FileName]], tree: Tre
     was = {key: r for key, (path, word) in asked.items()
            if (r := next((r for r in found.get(word, ()) if r.path == path), None))}
     by, out = _commits(repo, (r.commit for r in was.values())), defaultdict[str, list[Dead]](list)
-    for (p, n), r in was.items(): out[p].append(_since(n, f"{r.path} has no {asked[p, n][1]}", by[r.commit]))
+    for (p, n), r in was.items():
+        word = asked[p, n][1]
+        dead = _since(n, f"{r.path} has no {word}", by[r.commit])
+        out[p].append(replace(dead, reason=dead.reason + _elsewhere(repo, word, r.path)))
     return out
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #5b9bcf1a
@@ -331,12 +343,14 @@ def _lost_paths(repo: Repo, names: Mapping[str, Sequence[FileName]], texts: Mapp
     whole, out = not is_shallow(repo), {}
     for p, ns in absent.items():
         english = is_english(texts[p])
-        gone = {n: [d for x in _asked(n) for d in was.get(x, ()) if _can_mean(n, d, base[p], tree)] for n in ns}
+        gone = {n: [d for x in _asked(n) for d in was.get(x, ()) if _can_mean(n, d, base[p], tree)]
+                for n in ns}
         unknown = {n for n in ns if not gone[n]}
         other, strange = _other_layouts(names[p], unknown), _of_another(p, names[p], unknown)
         found = (_gone(repo, n, base[p], gone[n], tree) if gone[n] else
                  _missing(n, base[p], tree, whole, english) for n in ns
-                 if n.form == "link" or (gone[n] or not strange) and (n.form != "tree" or n.under not in other))
+                 if n.form == "link" or (gone[n] or not strange)
+                 and (n.form != "tree" or n.under not in other))
         out[p] = [d for d in found if d]
     return out
 
@@ -347,7 +361,8 @@ def _asked(n: FileName) -> list[str]:
 
 
 # A copy of another project, and an example, have a layout of their own
-_APART = re.compile(r"(?:^|/)(?:vendor|node_modules|third_party|examples?|demos?|samples?|templates?|fixtures?|testdata)/")
+_APART = re.compile(r"(?:^|/)(?:vendor|node_modules|third_party|examples?|demos?|samples?|templates?|"
+                    r"fixtures?|testdata)/")
 
 
 def _can_mean(n: FileName, d: Departure, base: str, tree: Tree) -> bool:
@@ -373,8 +388,9 @@ def dead_names(
     undefined_names = {d.name: d for d in _undefined(repo, every, tree)}
     for p, ns in names.items():
         commands = [undefined_names[n] for n in ns if n in undefined_names]
-        if _of_another(p, (n for n in ns if n.kind in DEFINERS), {d.name for d in commands if d.what == "missing"}):
-            commands = [d for d in commands if d.what != "missing"]
+        missing = {d.name for d in commands if d.what == "missing"}
+        if _of_another(p, (n for n in ns if n.kind in DEFINERS), missing):
+            commands = [d for d in commands if d.name not in missing]
         found = [*paths[p], *commands, *symbols[p]]
         found += [Dead(n, "missing", why) for n in ns
                   if n.kind == "minimum" and (why := later_minimum(tree, n.text))]

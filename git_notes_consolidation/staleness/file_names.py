@@ -249,7 +249,7 @@ def file_names(
     text: str,  # Markdown
 ) -> tuple[FileName, ...]:  # In the order of its lines
     "What a file names."
-    blank = _FRONT.sub(lambda m: "\n" * m[0].count("\n"), text.replace("\r\n", "\n"))
+    blank = _FRONT.sub(lambda m: "\n" * m[0].count("\n"), re.sub(r"\r\n?", "\n", text))
     lines, found, under, before = blank.split("\n"), list[FileName](), "", ""
     for t in _parser().parse(blank):
         if t.type == "inline" and t.map:
