@@ -91,7 +91,7 @@ DEFINERS: dict[Kind, Definer] = {
     "deno": Definer("deno.json deno.jsonc package.json", _KEY, "no deno.json has a task"),
     "target": Definer("Makefile makefile GNUmakefile *.mk CMakeLists.txt configure.ac", _TARGET,
                       "no Makefile has a target",
-                      r"^-?s?include\b(?!.*\.mk\s*$)|\$\(eval\b|(?i:^\s*project\s*\(|^AC_INIT)"),
+                      r"^-?s?include\b(?!.*\.mk\s*$)|\$\(eval\b|(?i:^[ \t]*project[ \t]*\(|^AC_INIT)"),
     "recipe": Definer("justfile Justfile .justfile *.just", _RECIPE, "no justfile has a recipe"),
     "task": Definer("[tT]askfile.y*ml [tT]askfile.dist.y*ml",
                     r"^[ \t]*[\"']?([\w:-]+)[\"']?:(?:[ \t]*(\[.*))?", "no Taskfile has a task",
@@ -163,8 +163,8 @@ def undefined(repo: Repo, kind: Kind, names: Collection[str], tree: Tree) -> dic
 
 # %% ../../nbs/12_staleness/05_definitions.ipynb #d525f0eb
 _MINIMA = {"go": ("go.mod", r"^go[ \t]+(\d+\.\d+)"),
-           "php": ("composer.json", r"\"php\"\s*:\s*\"\s*[\^>=~]*\s*(\d+(?:\.\d+)?)"),
-           "node": ("package.json", r"\"node\"\s*:\s*\"\s*[\^>=~]*\s*v?(\d+(?:\.\d+)?)"),
+           "php": ("composer.json", r"\"php\"\s*:\s*\"\s*(?:[\^>=~]+\s*)?(\d+(?:\.\d+)?)"),
+           "node": ("package.json", r"\"node\"\s*:\s*\"\s*(?:[\^>=~]+\s*)?v?(\d+(?:\.\d+)?)"),
            "python": ("pyproject.toml", r"^requires-python\s*=\s*[\"'][^\"'\n]*>=\s*(\d+\.\d+)")}
 
 

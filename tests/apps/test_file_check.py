@@ -228,10 +228,21 @@ def test_a_large_file_takes_its_length():
     assert time.process_time() - begin < 20 * few
 
 
-@pytest.mark.parametrize("piece", ["npm -w ", "npm run -x ", "cargo run ", "cargo test -p ", "uv run -a b ", "yarn workspace a ", "a.b", "a_", "a.", "aA", "::",
-                                   "a/", "Python ", "composer run -", "python -m a.", "task -x ", "make -C x ", "a(", "$ ", "&& make "])
+@pytest.mark.parametrize("piece", [
+    "npm -w ", "npm run -x ", "cargo run ", "cargo test -p ", "uv run -a b ", "yarn workspace a ", "composer run -", "python -m a.", "task -x ", "make -C x ",
+    "a.b", "a_", "a.", "aA", "::", "a/", "_", "*", "\\_", " ", "-", "no ", "Python ", "a(", "$ ", "&& make "])
 def test_no_piece_takes_more_than_its_length(piece):
     import time
     for text in (f"`{piece * (20_000 // len(piece))}`", f"```bash\n{piece * (100_000 // len(piece))}\n```", piece * (20_000 // len(piece))):
         begin = time.process_time(); file_names(text)
         assert time.process_time() - begin < 2
+
+
+@pytest.mark.parametrize("head, piece", [("", "\n"), ("", " "), ("", "\t\n"), ('"php": "', " "), ('"node":', " "), ("requires-python = '", ">="), ("", "a: "),
+                                         ("", "a "), ("", "include x.mk\n"), ("", "a:b"), ("a ", "'"), ("", "#"), ("", "export "), ("", "project\n")])
+def test_no_defining_file_takes_more_than_its_length(head, piece):
+    import time
+    tree = Tree(DEFINING, lambda path: head + piece * (100_000 // len(piece)))
+    begin = time.process_time(); commands_of(tree)
+    for x in ("PHP 8.1", "Node 18", "Python 3.9", "Go 1.2"): later_minimum(tree, x)
+    assert time.process_time() - begin < 5
