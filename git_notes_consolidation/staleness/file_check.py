@@ -346,11 +346,11 @@ def _lost_paths(repo: Repo, names: Mapping[str, Sequence[FileName]], texts: Mapp
         gone = {n: [d for x in _asked(n) for d in was.get(x, ()) if _can_mean(n, d, base[p], tree)]
                 for n in ns}
         unknown = {n for n in ns if not gone[n]}
-        other, strange = _other_layouts(names[p], unknown), _of_another(p, names[p], unknown)
+        other, strange = {"tree": _other_layouts(names[p], unknown)}, _of_another(p, names[p], unknown)
         found = (_gone(repo, n, base[p], gone[n], tree) if gone[n] else
                  _missing(n, base[p], tree, whole, english) for n in ns
-                 if n.form == "link" or (gone[n] or not strange)
-                 and (n.form != "tree" or n.under not in other))
+                 if n.form == "link" or (gone[n] or not strange) and n.under not in other.get(n.form, ())
+                 and not (_ANYWHERE.search(p) and (n.form == "tree" or n.text.startswith("."))))
         out[p] = [d for d in found if d]
     return out
 

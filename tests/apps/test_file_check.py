@@ -175,7 +175,9 @@ def test_a_decision_record_tells_history_and_a_skill_what_may_be(home):
     record, skill = "docs/adr/0001-cache.md", ".claude/skills/x/SKILL.md"
     assert agent_files(Tree([record, skill, "docs/adr/template.md", ".claude/skills/x/more.md", ".github/prompts/a.prompt.md"])) == [
         skill, ".github/prompts/a.prompt.md", record]
-    said = dead_names(open_repo(home), {record: "`src/cache.py` caches, see [style](style.md)", skill: "Look at `src/cache.py`, then at `src/none.py`."})
+    said = dead_names(open_repo(home), {
+        record: "`src/cache.py` caches, see [style](style.md)",
+        skill: "Look at `src/cache.py`, then at `src/none.py`.\n\n```\nx/\n└── src/\n    └── app.py\n```\n"})
     assert {p: [x.name.text for x in xs] for p, xs in said.items()} == {record: ["style.md"], skill: ["src/cache.py"]}
 
 
