@@ -26,7 +26,7 @@ from git_notes_consolidation.llm import (
 from git_notes_consolidation.recall import rank as ranking, service as recall
 from git_notes_consolidation.retention import forecast
 from git_notes_consolidation.session import fast_start as packing, fast_start as starting, hooks
-from git_notes_consolidation.staleness import history as gitlog, mentions as naming
+from git_notes_consolidation.staleness import definitions, file_names, history as gitlog, mentions as naming
 from git_notes_consolidation.store import (
     cache as index, changes as arrivals, events as notes, git as store_git, reader as store_reader, state
     as store_state, tables as store_tables)
@@ -566,6 +566,27 @@ def memory_file(data):
     made, spans = among
     for a, b in reversed(spans): made = made[:a] + made[b:]
     assert made == raw[:len(raw) // 2]
+
+
+_DEFINING = ("package.json", "Makefile", "justfile", "Taskfile.yml", "Cargo.toml", "pyproject.toml", ".env.example", "go.mod", "composer.json")
+
+
+@target("# A\n\nSee `src/a.py:3`, [b](b.md#c), @c.md and `parse()` in `src/a.py`. `npm run x && make -C a y`\n\n```bash\n$ cargo run --bin z -- -p 1\n```\n",
+        "```\na/\n├── b/\n│   └── c.py  # d\n└── e\n```\n\n| `a.b.C` | `x.ts::y` |\n|---|---|\n| `A_B=1` | Python 3.9+ |\n",
+        '{"scripts": {"x": "y"}, "engines": {"node": ">=18"}}', "all: b c\n\tx\n-include $(x)\n", "set x := 'y'\n@a b='c': d\nalias e := f\n",
+        "tasks:\n  a:b:\n    aliases: [c, d]\nincludes:\n", '[[bin]]\nname = "a"\nrequires-python = ">=3.11"\n# A_B=1\n',
+        words=("`", "```bash\n", "├── ", "│   ", "](", "@", "npm run ", "yarn workspace ", "-w ", "--filter ", "cargo test -p ", "python -m ", "make ", "::", "()",
+               " in `", "| ", "\r\n", "\0", "\udcff", "../", "*", "$", "a.b", ":", '": "', "[" * 200, "Python 3."))
+def agent_file(data):
+    "A file for agents, and what it names as a file that defines names: each name lies in its line, and nothing is made up."
+    text = text_of(data)
+    lines = text.replace("\r\n", "\n").replace("\r", "\n").split("\n")
+    tree = definitions.Tree(_DEFINING, lambda path: text)
+    for n in file_names.file_names(text):
+        assert n.text and 1 <= n.line <= len(lines) and "\n" not in n.text
+        tree.has(n.text, "a"), tree.covers(n.text, "a"), tree.file(n.text, "a")
+        if n.kind == "minimum": definitions.later_minimum(tree, n.text)
+    for kind, names in definitions.commands_of(tree).items(): assert names is None or all(x in text for x in names), kind
 
 
 def _no_number(word): raise AssertionError(f"{word} is no JSON")

@@ -4,273 +4,25 @@
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #4f7ad3f2
 from __future__ import annotations
-import json, posixpath, re
-from bisect import bisect_right
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from functools import cache, lru_cache
-from typing import Any, Literal, NamedTuple
-from urllib.parse import unquote
-from ..text.words import split_sentences, words_of
+import posixpath, re, sys
 from collections import defaultdict
-from dataclasses import dataclass
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from datetime import datetime, timezone
-from pathlib import Path
-from .history import is_shallow, LOG, tip_of
+from functools import lru_cache
+from typing import Any, Literal, NamedTuple
+from .definitions import (
+    commands_of, DEFINERS, later_minimum, read_tree, Removal, removals, Tree, undefined)
+from .file_names import FileName, Kind, file_names, has_ending
+from .history import (
+    Commit, Departure, departures, is_shallow, LOG, read_commits, tip_of, words_present)
 from .mentions import reports
 from ..store.git import Repo, RepoError, git
+from ..text.words import words_of
+from pathlib import Path
 
 # %% auto #0
 __all__ = ['Dead', 'dead_names']
-
-# %% ../../nbs/12_staleness/06_file_check.ipynb #342ac1d9
-Kind = Literal["path", "glob", "script", "target", "recipe"]
-Form = Literal["link", "import", "code", "shell", "tree", "prose"]
-
-
-class FileName(NamedTuple):
-    "Something of a repository that a file names."
-    kind: Kind  # `script` is of a package.json, `target` of a Makefile, `recipe` of a justfile
-    text: str
-    line: int  # From 1
-    form: Form
-    around: str  # The sentence or the line that it stands in
-    under: str = ""  # The heading above it
-
-# %% ../../nbs/12_staleness/06_file_check.ipynb #c3a9b675
-_ELSEWHERE = re.compile(r"^(?:[a-z][a-z0-9+.-]*:|/|~|\\|#|@[\w-]+/)", re.I)
-_PLACEHOLDER = re.compile(
-    r"[<>{}#$|\"'`;()=,%\[\]\s…]|\.\.\.|^-|(?-i:\bX\.|[a-z]Here\b|\bN{3,})|YYYY|"
-    r"\b(?:path/to|your|my|foo|bar|baz|example|xxx+|placeholder)\b", re.I)
-_POSITION = re.compile(r"(?:::[\w.\[\]-]+)+$|:\d[\d:,-]*$|#L?[\w-]+$")  # A test's name, a line
-
-
-def path_of(
-    text: str,  # As it is written
-) -> str:  # Empty where it is none
-    "A path from the top of the repository or from the file, without `./` and the last slash."
-    path = _POSITION.sub("", text.strip().rstrip(".,;:")).removeprefix("./")
-    good = re.search(r"[A-Za-z]", path) and "//" not in path
-    return path.rstrip("/") if good and not _ELSEWHERE.search(path) and not _PLACEHOLDER.search(path) else ""
-
-
-def link_target(href: str) -> str:  # Empty where it leads elsewhere
-    "The file that a link leads to."
-    path = re.split(r"[#?]", unquote(href))[0].strip().removeprefix("mdc:")  # As Cursor writes it
-    if _ELSEWHERE.search(path) or re.search(r"[<>{}*|$\s]|^[\w.-]+@[\w.-]+$", path): return ""
-    return path.removeprefix("./").rstrip("/")
-
-# %% ../../nbs/12_staleness/06_file_check.ipynb #aa1808a0
-_ENDINGS = frozenset(
-    "py pyi ipynb md mdx mdc rst txt adoc toml yaml yml json jsonc json5 ini cfg conf js mjs cjs jsx ts mts "
-    "cts tsx vue svelte astro css scss sass less html xml svg png jpg go mod sum rs java kt kts gradle scala "
-    "groovy cs csproj sln props vb c h cc cpp hpp m mm swift rb rake gemspec php pl lua r jl ex exs erl hs "
-    "ml clj dart zig nim sh bash zsh fish ps1 bat cmd sql prisma graphql proto tf hcl nix mk cmake just "
-    "service csv tsv sample template tmpl j2 hbs ejs".split())
-
-
-def has_ending(path: str) -> bool:
-    "Does it end as a file does?"
-    return path.rpartition(".")[2].lower() in _ENDINGS and "." in path
-
-# %% ../../nbs/12_staleness/06_file_check.ipynb #82f67639
-_AT_START = r"(?:^|&&|\|\||;|\$ )\s*"
-_FLAGS = r"(?:\s+(?:-w|-F|--workspace|--filter|--prefix)[= ]\S+|\s+-\S+)*"
-_NO_MORE = r"(?![\w./=:*<{\[$%-])"  # Not the beginning of a name with a placeholder
-_RUNNERS: tuple[tuple[Kind, re.Pattern[str]], ...] = (
-    # With yarn and bun a dependency's program is run in the same way
-    ("script", re.compile(rf"\b(?:npm|pnpm){_FLAGS}\s+run{_FLAGS}\s+"
-                          r"([a-z][\w:-]*\w)(?![\w./:*<{\[$-])")),
-    ("target", re.compile(rf"{_AT_START}make\s+(?:-C\s+\S+\s+|-\w+\s+)*([a-zA-Z](?:[\w-]*\w)?){_NO_MORE}")),
-    ("recipe", re.compile(rf"{_AT_START}just\s+([a-zA-Z](?:[\w-]*\w)?){_NO_MORE}")))
-_PROGRAMS = frozenset("python python3 node bash sh pytest tsx ts-node ruby php uv poetry source cat npx "
-                      "bun deno".split())
-_SCRIPT = re.compile(r"\./[\w.-]+|\.?/?(?:[\w.-]+/)+[\w.-]+\.(?:sh|py|js|mjs|ts|rb|ps1|bat)")
-
-
-def _commands(text: str, line: int, form: Form, around: str) -> Iterator[FileName]:
-    "What a line that is typed names."
-    for kind, pattern in _RUNNERS:
-        for m in pattern.finditer(text): yield FileName(kind, m[1], line, form, around)
-    for part in re.split(r"&&|\|\||[;|]", text):
-        words = [w for w in part.strip().removeprefix("$ ").split() if not re.match(r"[A-Z_]+=", w)]
-        if not words: continue
-        named = words[:1] if _SCRIPT.fullmatch(words[0]) else words[1:] if words[0] in _PROGRAMS else []
-        for w in named:
-            if not w.startswith("-") and (p := path_of(w)) and (w is words[0] or "/" in p and has_ending(p)):
-                yield FileName("path", p, line, "shell", around)
-
-# %% ../../nbs/12_staleness/06_file_check.ipynb #47fc1d94
-_BRANCH = re.compile(r"^(.*?)(?:[├└╰]─+|\|--+|`--+|\|-)\s*(\S.*)$")
-_REMARK = re.compile(r"\s+(?:#|//|←|<-|—|–|-)\s*|\s{2,}|\s+\(")
-
-
-def _drawn(lines: Sequence[str], first: int) -> Iterator[FileName]:
-    "The entries of a drawn tree."
-    above: list[tuple[int, str]] = []  # Depth and name; empty for what is no name
-    for n, line in enumerate(lines):
-        m = _BRANCH.match(line)
-        if not m and (not line.strip() or line[0] in " \t│|#"): continue
-        depth, text = (len(m[1].expandtabs(4)), m[2]) if m else (-1, line)
-        name, *remark = _REMARK.split(text, maxsplit=1)
-        name = name.strip()
-        while above and above[-1][0] >= depth: above.pop()
-        good = re.fullmatch(r"[\w.@+/-]+", name) and "..." not in name
-        above.append((depth, name.rstrip("/") if good else ""))
-        names = [x for d, x in above if d >= 0]
-        if depth >= 0 and all(names):
-            yield FileName("path", "/".join(names), first + n, "tree", " ".join(remark))
-
-# %% ../../nbs/12_staleness/06_file_check.ipynb #2968e819
-_IMPORT = re.compile(r"(?<!\S)@((?:\.{0,2}/)?[\w./-]+\.\w{1,9})(?=[\s,.;:)]|$)")
-_PROSE = re.compile(r"(?<![\w/.@:`~\\-])((?:[\w.@-]+/)+[\w.@-]+\.[A-Za-z]\w{0,8})(?![\w/@-])")
-_SHELLS = frozenset(["bash", "sh", "shell", "console", "zsh", "shell-session"])
-_FRONT = re.compile(r"\A---\n.*?\n---\n", re.S)
-
-
-@cache
-def _parser() -> Any:
-    from markdown_it import MarkdownIt
-    return MarkdownIt("commonmark").enable("table")
-
-
-def _in_ticks(text: str, line: int, around: str) -> Iterator[FileName]:
-    text = text.strip()
-    if re.search(r"\s", text): yield from _commands(text, line, "code", around); return
-    if "*" in text:
-        glob = text.removeprefix("./")
-        if "/" in glob and path_of(glob.replace("*", "")): yield FileName("glob", glob, line, "code", around)
-    elif (p := path_of(text)) and ("/" in text or has_ending(p)):
-        yield FileName("path", p, line, "code", around)
-
-
-def _in_text(text: str, line: int, around: str) -> Iterator[FileName]:
-    for form, pattern in (("import", _IMPORT), ("prose", _PROSE)):
-        for m in pattern.finditer(text):
-            if (p := path_of(m[1])) and (form == "import" or has_ending(p)):
-                yield FileName("path", p, line, form, around)  # type: ignore[arg-type]
-
-# %% ../../nbs/12_staleness/06_file_check.ipynb #5e8a4adb
-def _in_line(token: Any) -> Iterator[FileName]:
-    "What a paragraph, an item or a cell names."
-    text, line, linked, at = token.content, token.map[0] + 1, 0, 0
-    sentences = split_sentences(text)
-    starts = [s.start for s in sentences]
-    for c in token.children or ():
-        said = str(c.attrs.get("href") or c.attrs.get("src") or c.content)
-        at = max(at, text.find(said, at))
-        s = sentences[bisect_right(starts, at) - 1] if starts else None
-        around = text[s.start:s.end] if s and s.start <= at < s.end else text
-        linked += c.nesting if c.type.startswith("link_") else 0
-        if c.type in ("link_open", "image"):
-            if p := link_target(said): yield FileName("path", p, line, "link", around)
-        elif c.type == "code_inline" and not linked: yield from _in_ticks(c.content, line, around)
-        elif c.type == "text" and not linked: yield from _in_text(c.content, line, around)
-        line += c.type in ("softbreak", "hardbreak")
-
-
-def _in_block(token: Any) -> Iterator[FileName]:
-    "What a block of code names: a drawn tree, or what one types."
-    lines, first = token.content.split("\n"), token.map[0] + (2 if token.type == "fence" else 1)
-    if any(_BRANCH.match(x) for x in lines): yield from _drawn(lines, first)
-    elif (token.info or "").strip().lower().split(" ")[0] in _SHELLS:
-        for n, x in enumerate(lines):
-            x = re.sub(r"^[$>%]\s+", "", re.sub(r"(?:^|\s)#.*$", "", x).strip())
-            yield from _commands(x, first + n, "shell", x)
-
-# %% ../../nbs/12_staleness/06_file_check.ipynb #23caad67
-@lru_cache(maxsize=256)
-def file_names(
-    text: str,  # Markdown
-) -> tuple[FileName, ...]:  # In the order of its lines
-    "What a file names."
-    blank = _FRONT.sub(lambda m: "\n" * m[0].count("\n"), text.replace("\r\n", "\n"))
-    lines, found, under, before = blank.split("\n"), list[FileName](), "", ""
-    for t in _parser().parse(blank):
-        if t.type == "inline" and t.map:
-            if before == "heading_open": under = t.content
-            row = lines[t.map[0]] if before in ("td_open", "th_open") else ""
-            found += [n._replace(around=row or n.around, under=under) for n in _in_line(t)]
-        elif t.type in ("fence", "code_block"): found += [n._replace(under=under) for n in _in_block(t)]
-        before = t.type
-    return tuple(sorted(found, key=lambda n: n.line))
-
-# %% ../../nbs/12_staleness/06_file_check.ipynb #a7c5de47
-class Tree:
-    "The paths of a repository, and what its files hold."
-    def __init__(self, paths: Iterable[str], read: Callable[[str], str] = lambda path: "") -> None:
-        self.files, self.read = frozenset(paths), read
-        folders = {"/".join(parts[:n]) for p in self.files if (parts := p.split("/"))
-                   for n in range(1, len(parts))}
-        self._by_last = defaultdict[str, set[str]](set)
-        for p in {*self.files, *folders, *(posixpath.splitext(p)[0] for p in self.files)}:
-            self._by_last[p.lower().rpartition("/")[2]].add(p.lower())
-
-    def has(self, name: str, base: str = "") -> bool:
-        "Is there something of that name, seen from a folder, from the top, or with this end?"
-        end, seen = _end(name), {posixpath.normpath(posixpath.join(b, name)).lower() for b in (base, "")}
-        return any(p in seen or f"/{p}".endswith(end) for p in self._by_last.get(end.rpartition("/")[2], ()))
-
-    def covers(self, name: str, base: str = "") -> bool:
-        "Can it be known from here? What lies outside cannot, or below a link or a submodule."
-        for p in (posixpath.normpath(posixpath.join(b, name)) for b in (base, "")):
-            parts = p.split("/")
-            if any("/".join(parts[:n]) in self.files for n in range(1, len(parts))): return False
-        return not posixpath.normpath(posixpath.join(base, name)).startswith("..")
-
-    def named(self, *names: str) -> list[str]:
-        "The files with one of these names."
-        return sorted(p for p in self.files if p.rpartition("/")[2] in names)
-
-
-def _end(name: str) -> str:
-    "How the path that a name stands for ends."
-    return "/" + re.sub(r"^(?:\.\./)+", "", name.lower())
-
-# %% ../../nbs/12_staleness/06_file_check.ipynb #85d23c79
-def read_tree(repo: Repo) -> Tree:
-    "What lies in the working tree, also what is not committed; what git ignores is not in it."
-    if (top := repo.worktree) is None:
-        raise RepoError("a bare repository has no files to check; run this in a clone with a worktree")
-    def listed(*flags: str) -> set[str]:
-        return {*git(top, "ls-files", "-z", *flags).decode("utf-8", "replace").split("\0")} - {""}
-    def read(path: str) -> str:
-        file = Path(top, path).resolve()  # A link out of the repository is not followed
-        inside = file.is_relative_to(Path(top).resolve()) and file.is_file()
-        try: return file.read_text("utf-8", "replace") if inside and file.stat().st_size < 2**20 else ""
-        except OSError: return ""
-    return Tree(listed("--cached", "--others", "--exclude-standard") - listed("--deleted"), read)
-
-# %% ../../nbs/12_staleness/06_file_check.ipynb #6359a421
-class Departure(NamedTuple):
-    "A path that a commit took away."
-    path: str  # Of a file
-    meant: str  # What the name stands for: the file, or a folder above it
-    commit: str
-    when: datetime
-    subject: str
-
-
-def departures(
-    repo: Repo,
-    names: Iterable[str],
-) -> dict[str, list[Departure]]:  # By name, newest first
-    "What names have stood for that is gone."
-    wanted, found = defaultdict[str, set[str]](set), defaultdict[str, list[Departure]](list)
-    for name in names: wanted[_end(name).rpartition("/")[2]].add(name)
-    if not wanted or not (tip := tip_of(repo)): return {}
-    said = git(repo.path, *LOG, "--no-renames", "--diff-filter=D", "--name-only",
-               "--format=%x01%H%x1f%ct%x1f%s", tip, "--").decode("utf-8", "replace")
-    commit = when = subject = ""
-    for token in said.split("\0"):
-        path = token.lstrip("\n")
-        if path.startswith("\x01"): commit, when, subject = path[1:].split("\x1f", 2); continue
-        parts = path.split("/")
-        for n, name in ((n, x) for n, part in enumerate(parts) for x in wanted.get(part.lower(), ())):
-            meant = "/".join(parts[:n + 1])
-            if f"/{meant}".lower().endswith(_end(name)):
-                day = datetime.fromtimestamp(int(when), timezone.utc)
-                found[name].append(Departure(path, meant, commit, day, subject))
-    return found
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #70d433c6
 @lru_cache(maxsize=64)
@@ -304,8 +56,8 @@ _MADE = re.compile(
     r"local(?:ly)?|(?:git)?ignored?|committed|convention\w*|nam(?:es?|ed|ing)|patterns?|should|must|put|"
     r"place|emit\w*|dump\w*|plan\w*|built|bundled|compiled|todo|future|propos\w+|would|"
     r"repo(?:sitory)?(?:'s)?|wrong|bad|don't|do not|avoid|never|instead)\b|[❌✗]")
-_OLD = re.compile(r"(?i)\b(?:legacy|old|historical\w*|archived?|formerly|no longer|original(?:ly)?|"
-                  r"(?:was|were) (?:in|located|called|named))\b")
+_OLD = re.compile(r"(?i)\b(?:(?:auto-?)?generated|legacy|old|historical\w*|archived?|formerly|no longer|"
+                  r"original(?:ly)?|(?:was|were) (?:in|located|called|named))\b")
 # What a program makes, and may be there again; and where people, too, keep what nobody commits
 _PRODUCED = re.compile(
     r"(?:^|/)(?:node_modules|dist|build|out|target|obj|coverage|htmlcov|__pycache__|\.next|\.nuxt|\.cache|"
@@ -330,43 +82,21 @@ def _ignored(repo: Repo, names: Collection[str]) -> set[str]:
     except RepoError: return odd  # None of them
     return odd | {x.removesuffix("/x") for x in said.decode("utf-8", "replace").split("\0")}
 
-# %% ../../nbs/12_staleness/06_file_check.ipynb #2dc5d75e
-_TARGETS = re.compile(r"^(?!\t)([^\s#:=]+(?:[ \t]+[^\s#:=]+)*)[ \t]*::?(?![:=])", re.M)
-_RECIPES = re.compile(r"^@?([A-Za-z_][\w-]*)(?:[ \t](?:[^:\"'\n]|\"[^\"\n]*\"|'[^'\n]*')*)?:(?!=)|"
-                      r"^(?:alias|mod\??)[ \t]+([\w-]+)", re.M)
-
-
-def commands_of(
-    tree: Tree,
-) -> dict[str, frozenset[str] | None]:  # By kind; none where nothing can be known
-    "What the files of a repository define to be run."
-    scripts, packages = set[str](), [p for p in tree.named("package.json") if "node_modules/" not in p]
-    for p in packages:
-        try: scripts |= {*json.loads(tree.read(p))["scripts"]}
-        except (ValueError, KeyError, TypeError, RecursionError): continue
-    made = [*tree.named("Makefile", "makefile", "GNUmakefile"), *(p for p in tree.files if p.endswith(".mk"))]
-    text = "\n".join(map(tree.read, made))
-    targets = {t for m in _TARGETS.finditer(text) for t in m[1].split()}
-    unsure = (any("$" in t or "%" in t for t in targets) or tree.named("CMakeLists.txt", "configure.ac")
-              or re.search(r"^-?s?include\b(?!.*\.mk\s*$)|\$\(eval\b", text, re.M))
-    just = [*tree.named("justfile", "Justfile", ".justfile"), *(p for p in tree.files if p.endswith(".just"))]
-    recipes = {a or b for p in just for a, b in _RECIPES.findall(tree.read(p))}
-    return {"script": frozenset(scripts) if packages else None,
-            "recipe": frozenset(recipes) if just else None,
-            "target": None if unsure or not made else frozenset(targets)}
-
 # %% ../../nbs/12_staleness/06_file_check.ipynb #989bde10
-# By the documentation of Claude Code, Codex, Gemini, Cursor, Windsurf, Cline, Copilot, Continue, Serena
 _READ = re.compile(
     r"(?:^|/)(?:CLAUDE(?:\.local)?|AGENTS|GEMINI|MEMORY)\.md$|"
     r"(?:^|/)\.(?:cursorrules|windsurfrules|clinerules)$|"
     r"(?:^|/)(?:\.clinerules|memory-bank|\.(?:claude|cursor|windsurf|continue)/rules|\.serena/memories|"
-    r"\.github/instructions)/.*\.(?:md|mdc)$|(?:^|/)\.github/copilot-instructions\.md$")
+    r"\.claude/(?:agents|commands|output-styles)|\.github/(?:instructions|agents))/.*\.(?:md|mdc)$|"
+    r"(?:^|/)\.(?:claude|github|agents)/skills/(?:.*/)?SKILL\.md$|"
+    r"(?:^|/)\.github/(?:copilot-instructions|prompts/.*\.prompt)\.md$")
+_RECORD = re.compile(r"(?i)(?:^|/)(?:adrs?|decisions|architecture-decisions)/(?:[^/]*/)?[^/]*\d[^/]*\.md$")
 
 
 def agent_files(tree: Tree) -> list[str]:
-    "Files of a repository that agents read."
-    return sorted(p for p in tree.files if _READ.search(p) and "node_modules/" not in p)
+    "Files of a repository that agents read, and decision records."
+    return sorted(p for p in tree.files
+                  if (_READ.search(p) or _RECORD.search(p)) and "node_modules/" not in p)
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #1aeef4c5
 class Copy(NamedTuple):
@@ -413,22 +143,47 @@ class Dead:
 def _path(n: FileName) -> str:  # Empty: nothing to look for
     "What is looked for: of a pattern its folder."
     if n.kind == "glob": return n.text.split("*")[0].rpartition("/")[0]
-    return n.text if n.kind == "path" else ""
+    ours = n.kind == "module" and n.text.split(".")[0] not in sys.stdlib_module_names
+    return n.text.replace(".", "/") if ours else n.text if n.kind == "path" else ""
+
+# %% ../../nbs/12_staleness/06_file_check.ipynb #76ebc808
+def _by(commit: str, when: datetime, subject: str) -> str:
+    "A commit for people."
+    return f"{commit[:9]} of {when:%Y-%m-%d}, “{subject[:60]}”"
+
+
+def _since(n: FileName, says: str, c: Commit) -> Dead:
+    when = datetime.fromtimestamp(c.when, timezone.utc)
+    return Dead(n, "deleted", f"{says} since {_by(c.id, when, c.subject)}", "", c.id, when)
+
+
+def _tells(n: FileName) -> bool:
+    "Does the text itself tell that the name is gone?"
+    before = n.around.partition(n.text)[0]
+    return bool(_DENIED.search(before[-80:])) or any(
+        reports(x) or _OLD.search(x) for x in (n.around.replace(n.text, ""), n.under))
+
+
+_DENIED = re.compile(r"(?i)\b(?:no|not|never|don['’]t|without|avoid)\b[^.;:]*$")
+
+# %% ../../nbs/12_staleness/06_file_check.ipynb #81aa8d5b
+def _meant(n: FileName, base: str, found: Sequence[Departure]) -> bool:
+    "Does a name that stands in a text mean what history knows, and say that it is there?"
+    around, path = n.around.replace(n.text, ""), _path(n)
+    here, meant = {n.text, posixpath.normpath(posixpath.join(base, n.text))}, {d.meant for d in found}
+    made, files = _MADE.search(around), [d.path for d in found if d.path == d.meant]
+    own = len(meant) == 1 and _OWN_NAME.fullmatch(n.text) and not made
+    if "/" not in path and not (own or meant <= here and (has_ending(path) or not made)): return False
+    goes = any(files.count(x) > 2 for x in files)  # And comes again
+    return not (_PRODUCED.search(path) or _tells(n) or _OWN.match(n.text) or goes)
 
 
 def _gone(repo: Repo, n: FileName, base: str, found: Sequence[Departure], tree: Tree) -> Dead | None:
     "A name that was there; none if it may mean something else, or the text tells that it is gone."
-    around = n.around.replace(n.text, "")
-    if n.form not in ("link", "import"):
-        if _PRODUCED.search(_path(n)): return None
-        here = {n.text, posixpath.normpath(posixpath.join(base, n.text))}
-        meant = {d.meant for d in found}
-        own = len(meant) == 1 and _OWN_NAME.fullmatch(n.text) and not _MADE.search(around)
-        if "/" not in n.text and not (own or meant <= here): return None
-        if any(reports(x) or _OLD.search(x) for x in (around, n.under)) or _OWN.match(n.text): return None
+    if n.form not in ("link", "import") and not _meant(n, base, found): return None
     each = [*{d.commit: d for d in reversed(found)}.values()][::-1][:4]  # A folder empties file by file
     d, now = next(((d, x) for d in each if (x := new_name(repo, d, tree))), (found[0], ""))
-    by = f"{d.commit[:9]} of {d.when:%Y-%m-%d}, “{d.subject[:60]}”"
+    by = _by(d.commit, d.when, d.subject)
     what = "" if d.meant == _path(n) else f"{d.meant}: "
     if now: return Dead(n, "renamed", f"{what}now {now}, since {by}", now, d.commit, d.when)
     return Dead(n, "deleted", f"{what}deleted in {by}", "", d.commit, d.when)
@@ -458,16 +213,167 @@ def _missing(
     parent, around = posixpath.dirname(n.text), n.around.replace(n.text, "")
     sure = n.kind == "path" and n.form in ("code", "import") and parent and has_ending(n.text) and english
     if not sure or n.text[0] == ".": return None
-    if any(_MADE.search(x) or reports(x) for x in (around, n.under)): return None
+    if _tells(n) or any(map(_MADE.search, (around, n.under))): return None
     if n.form != "import" and (_PRODUCED.search(n.text) or _UNCOMMITTED.search(n.text)): return None
-    if not tree.has(parent, base): return None
+    if not tree.at(parent, base): return None
     return Dead(n, "missing", f"{parent}/ has no such file{', and never had' * whole}")
 
+# %% ../../nbs/12_staleness/06_file_check.ipynb #69d6e8a9
+def _defined(n: FileName, there: Collection[str], tree: Tree) -> bool:
+    "Is a name defined, by its files or by what lies where such things lie?"
+    if n.kind == "crate":
+        like = {x.replace("-", "_") for x in there}
+        return n.text.replace("-", "_") in like or any(
+            tree.has(f"{folder}/{n.text}") for folder in ("bin", "examples", "tests", "benches"))
+    if n.kind == "script" and n.text == "start" and tree.has("server.js"): return True  # As npm does
+    return n.text in there or n.kind == "target" and tree.has(n.text)
+
 # %% ../../nbs/12_staleness/06_file_check.ipynb #c0a9746c
-_DEFINED = {"script": "no package.json has a script", "target": "no Makefile has a target",
-            "recipe": "no justfile has a recipe"}
+def _commits(repo: Repo, ids: Iterable[str]) -> dict[str, Commit]:
+    asked = "\n".join(sorted({*ids})).encode()
+    return {c.id: c for c in read_commits(repo, "--no-walk", "--stdin", input=asked)} if asked else {}
 
 
+_CODE_ONLY = (":/", *(f":(exclude,top,glob)**/*.{x}" for x in ("md", "mdc", "mdx")))
+
+
+def _unused(repo: Repo, gone: Mapping[str, Removal]) -> dict[str, Removal]:
+    "Variables that no code has either; none where a content is not here."
+    try: used = words_present(repo, tip_of(repo), gone, _CODE_ONLY)
+    except RepoError: return {}
+    return {x: r for x, r in gone.items() if x not in used}
+
+
+def _undefined(repo: Repo, names: Collection[FileName], tree: Tree) -> Iterator[Dead]:
+    "Commands and variables that no file defines."
+    known = commands_of(tree, {n.kind for n in names if n.kind in DEFINERS})
+    lost = [n for n in names if (there := known.get(n.kind)) is not None and not _defined(n, there, tree)]
+    asked = defaultdict[Kind, set[str]](set)
+    for n in lost: asked[n.kind].add(n.text)
+    was = {kind: undefined(repo, kind, xs, tree) for kind, xs in asked.items()}
+    if gone := was.get("variable"): was["variable"] = _unused(repo, gone)
+    by = _commits(repo, (r.commit for found in was.values() for r in found.values()))
+    for n in lost:
+        says, r = f"{DEFINERS[n.kind].says} {n.text}", was[n.kind].get(n.text)
+        if r: yield from [] if _tells(n) else [_since(n, says, by[r.commit])]
+        elif not n.foreign: yield Dead(n, "missing", says)
+
+# %% ../../nbs/12_staleness/06_file_check.ipynb #1edda3c2
+def _place(n: FileName, base: str, tree: Tree) -> tuple[str, str]:  # Empty: nothing can be known
+    "The file of a symbol, and the word that it should have."
+    if n.inside: return tree.file(n.inside, base), n.text
+    parts = n.text.split(".")
+    if not tree.file(f"{parts[0]}/__init__.py"): return "", ""
+    for k in range(len(parts) - 1, 0, -1):
+        for end in (".py", "/__init__.py"):
+            if path := tree.file("/".join(parts[:k]) + end): return path, parts[k]
+    return "", ""
+
+
+def _with_module(n: FileName, base: str, tree: Tree) -> list[FileName]:
+    "A name, and the module in it that is not there."
+    if n.kind != "symbol" or n.inside or not (place := _place(n, base, tree))[0]: return [n]
+    parts = n.text.split(".")
+    module = ".".join(parts[:parts.index(place[1], 1) + 1])
+    return [n, n._replace(kind="module", text=module)] if place[0].endswith("/__init__.py") else [n]
+
+# %% ../../nbs/12_staleness/06_file_check.ipynb #e60e1705
+def _elsewhere(repo: Repo, word: str, path: str) -> str:
+    "The only other file of the same language that has a word."
+    like = f":(top,glob)**/*{posixpath.splitext(path)[1]}"
+    try: said = git(repo.path, "grep", "-l", "-z", "-w", "-F", "-e", word, tip_of(repo), "--", like)
+    except RepoError: return ""  # None has it, or a content is not here
+    files = [x.partition(":")[2] for x in said.decode("utf-8", "replace").split("\0") if x]
+    return f"; {files[0]} has it" if len(files) == 1 else ""
+
+# %% ../../nbs/12_staleness/06_file_check.ipynb #525ce4a5
+_DONE = re.compile(r"\b(?:added|fixed|implemented|introduced|changed|updated)\b", re.I)  # A log of work
+
+
+def _lost_symbols(repo: Repo, names: Mapping[str, Sequence[FileName]], tree: Tree) -> dict[str, list[Dead]]:
+    "Symbols that their file had, and has no more, by the file that names them."
+    asked = {(p, n): place for p, ns in names.items() for n in ns if n.kind == "symbol"
+             and (place := _place(n, posixpath.dirname(p), tree))[0] and (text := tree.read(place[0]))
+             and (n.inside or place[1][0].isupper())  # A logger is called `app.requests`
+             and not re.search(rf"\b{place[1]}\b", text) and not _DONE.search(n.around) and not _tells(n)}
+    found = removals(repo, {w for _, w in asked.values()}, {f":(top,literal){x}" for x, _ in asked.values()},
+                     re.compile(r"\w+", re.A).findall)
+    was = {key: r for key, (path, word) in asked.items()
+           if (r := next((r for r in found.get(word, ()) if r.path == path), None))}
+    by, out = _commits(repo, (r.commit for r in was.values())), defaultdict[str, list[Dead]](list)
+    for (p, n), r in was.items():
+        word = asked[p, n][1]
+        dead = _since(n, f"{r.path} has no {word}", by[r.commit])
+        out[p].append(replace(dead, reason=dead.reason + _elsewhere(repo, word, r.path)))
+    return out
+
+# %% ../../nbs/12_staleness/06_file_check.ipynb #5b9bcf1a
+_OF_THIS = re.compile(r"(?i)(?:^|/)(?:CLAUDE|AGENTS|GEMINI|copilot-instructions)[\w.]*\.md$")
+_ANYWHERE = re.compile(r"(?:^|/)\.(?:claude|github|agents)/(?:agents|commands|skills|prompts|output-styles)/")
+
+
+def _of_another(
+    path: str,
+    names: Iterable[FileName],
+    unknown: Collection[FileName],  # Those that are not here, and never were
+) -> bool:
+    "Does a file speak of another project, or of any?"
+    said = [n in unknown for n in names if _path(n) or n.kind in DEFINERS and not n.foreign]
+    return bool(_ANYWHERE.search(path)) or not _OF_THIS.search(path) and 2 * sum(said) > len(said)
+
+# %% ../../nbs/12_staleness/06_file_check.ipynb #0c5fe26d
+def _other_layouts(names: Iterable[FileName], unknown: Collection[FileName]) -> set[str]:
+    "Headings above a drawn tree of which less than half is, or ever was, in this repository."
+    ours = defaultdict[str, list[bool]](list)
+    for n in names:
+        if n.form == "tree": ours[n.under].append(n not in unknown)
+    return {x for x, known in ours.items() if 2 * sum(known) < len(known)}
+
+
+def _lost_paths(repo: Repo, names: Mapping[str, Sequence[FileName]], texts: Mapping[str, str],
+                tree: Tree) -> dict[str, list[Dead]]:
+    "Paths that are not there, by the file that names them."
+    base = {p: posixpath.dirname(p) for p in names}
+    absent = {p: [n for n in ns if (x := _path(n)) and not tree.has(x, base[p]) and tree.covers(x, base[p])]
+              for p, ns in names.items()}
+    def places(n: FileName, p: str) -> set[str]: return {_path(n), posixpath.join(base[p], _path(n))}
+    ignored = _ignored(repo, {x for p, ns in absent.items() for n in ns for x in places(n, p)})
+    absent = {p: [n for n in ns if not places(n, p) & ignored] for p, ns in absent.items()}
+    was = departures(repo, {x for ns in absent.values() for n in ns for x in _asked(n)})
+    whole, out = not is_shallow(repo), {}
+    for p, ns in absent.items():
+        english = is_english(texts[p])
+        gone = {n: [d for x in _asked(n) for d in was.get(x, ()) if _can_mean(n, d, base[p], tree)]
+                for n in ns}
+        unknown = {n for n in ns if not gone[n]}
+        other, strange = {"tree": _other_layouts(names[p], unknown)}, _of_another(p, names[p], unknown)
+        found = (_gone(repo, n, base[p], gone[n], tree) if gone[n] else
+                 _missing(n, base[p], tree, whole, english) for n in ns
+                 if n.form == "link" or (gone[n] or not strange) and n.under not in other.get(n.form, ())
+                 and not (_ANYWHERE.search(p) and (n.form == "tree" or n.text.startswith("."))))
+        out[p] = [d for d in found if d]
+    return out
+
+
+def _asked(n: FileName) -> list[str]:
+    "What history is asked for: of a module its file and its folder."
+    return [f"{_path(n)}.py", _path(n)] if n.kind == "module" else [_path(n)]
+
+
+# A copy of another project, and an example, have a layout of their own
+_APART = re.compile(r"(?:^|/)(?:vendor|node_modules|third_party|examples?|demos?|samples?|templates?|"
+                    r"fixtures?|testdata)/")
+
+
+def _can_mean(n: FileName, d: Departure, base: str, tree: Tree) -> bool:
+    "Could the name stand for what went?"
+    if n.kind == "module":  # Only from where it is imported
+        home = posixpath.dirname(posixpath.dirname(tree.file(f"{n.text.split('.')[0]}/__init__.py")))
+        return d.meant.removesuffix(".py").removesuffix(_path(n)) in {"", "src/", f"{home}/"}
+    here = posixpath.normpath(posixpath.join(base, _path(n)))
+    return d.meant == here or not _APART.search(d.meant[:-len(_path(n))])
+
+# %% ../../nbs/12_staleness/06_file_check.ipynb #5844f0d8
 def dead_names(
     repo: Repo,
     texts: Mapping[str, str],  # Markdown by its path from the top of the repository
@@ -475,25 +381,22 @@ def dead_names(
     each: bool = False,  # Every mention, and not each name once in a file
 ) -> dict[str, list[Dead]]:  # By path
     "What files name that is not there."
-    tree = tree or read_tree(repo)
-    names, base = {p: file_names(t) for p, t in texts.items()}, {p: posixpath.dirname(p) for p in texts}
-    defined = commands_of(tree) if any(n.kind in _DEFINED for ns in names.values() for n in ns) else {}
-    absent = {p: [n for n in ns if (x := _path(n)) and not tree.has(x, base[p]) and tree.covers(x, base[p])]
-              for p, ns in names.items()}
-    def places(n: FileName, p: str) -> set[str]: return {_path(n), posixpath.join(base[p], _path(n))}
-    ignored = _ignored(repo, {x for p, ns in absent.items() for n in ns for x in places(n, p)})
-    absent = {p: [n for n in ns if not places(n, p) & ignored] for p, ns in absent.items()}
-    was, whole = departures(repo, {_path(n) for ns in absent.values() for n in ns}), not is_shallow(repo)
-    out = {}
-    for p, ns in absent.items():
-        english = is_english(texts[p])
-        found = [_gone(repo, n, base[p], was[_path(n)], tree) if _path(n) in was else
-                 _missing(n, base[p], tree, whole, english) for n in ns]
-        found += [Dead(n, "missing", f"{_DEFINED[n.kind]} {n.text}") for n in names[p]
-                  if (there := defined.get(n.kind)) is not None and n.text not in there
-                  and not (n.kind == "target" and tree.has(n.text))]
+    tree, base = tree or read_tree(repo), {p: posixpath.dirname(p) for p in texts}
+    names = {p: [x for n in file_names(t) if n.form == "link" or not _RECORD.search(p)
+                 for x in _with_module(n, base[p], tree)] for p, t in texts.items()}
+    paths, symbols, out = _lost_paths(repo, names, texts, tree), _lost_symbols(repo, names, tree), {}
+    every = [*dict.fromkeys(n for ns in names.values() for n in ns)]
+    undefined_names = {d.name: d for d in _undefined(repo, every, tree)}
+    for p, ns in names.items():
+        commands = [undefined_names[n] for n in ns if n in undefined_names]
+        missing = {d.name for d in commands if d.what == "missing"}
+        if _of_another(p, (n for n in ns if n.kind in DEFINERS), missing):
+            commands = [d for d in commands if d.name not in missing]
+        found = [*paths[p], *commands, *symbols[p]]
+        found += [Dead(n, "missing", why) for n in ns
+                  if n.kind == "minimum" and (why := later_minimum(tree, n.text))]
         once = dict[tuple[str, str], Dead]()
-        every = sorted((d for d in found if d), key=lambda d: d.name.line)
-        for dead in every: once.setdefault((dead.name.kind, dead.name.text), dead)
-        out[p] = every if each else [*once.values()]
+        found.sort(key=lambda d: d.name.line)
+        for dead in found: once.setdefault((dead.name.kind, dead.name.text), dead)
+        out[p] = found if each else [*once.values()]
     return out

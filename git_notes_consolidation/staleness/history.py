@@ -6,15 +6,16 @@
 from __future__ import annotations
 import re
 from bisect import bisect_right
-from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections import Counter, defaultdict
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from datetime import datetime, timezone
 from itertools import accumulate
 from typing import NamedTuple
 from ..store.git import Repo, RepoError, git
 
 # %% auto #0
-__all__ = ['LOG', 'tip_of', 'is_shallow', 'Move', 'moves', 'objects']
+__all__ = ['LOG', 'tip_of', 'is_shallow', 'is_complete', 'Move', 'moves', 'objects']
 
 # %% ../../nbs/12_staleness/01_history.ipynb #50e9363b
 class Commit(NamedTuple):
@@ -85,7 +86,7 @@ def is_shallow(repo: Repo) -> bool:
     return git(repo.path, "rev-parse", "--is-shallow-repository").strip() == b"true"
 
 
-def _is_complete(repo: Repo) -> bool:
+def is_complete(repo: Repo) -> bool:
     "A partial clone fetches what is missing when it is looked at, and nothing here should use the network."
     try: return b"true" not in git(repo.path, "config", "--get-regexp", r"^remote\..*\.promisor$")
     except RepoError: return True
@@ -100,7 +101,7 @@ def walk(repo: Repo) -> Walk:
         line.append(first)
     # A clock that went back does not reorder them
     times = accumulate((commits[i].when for i in reversed(line)), max)
-    return Walk(commits, place, not is_shallow(repo), _is_complete(repo), tuple(zip(times, reversed(line))))
+    return Walk(commits, place, not is_shallow(repo), is_complete(repo), tuple(zip(times, reversed(line))))
 
 # %% ../../nbs/12_staleness/01_history.ipynb #e991d3aa
 class Move(NamedTuple):
@@ -123,6 +124,43 @@ def moves(repo: Repo, w: Walk, since: int) -> list[Move]:  # Newest first
         elif status and (path := next(tokens)) and set(status) == {"D"}: out.append(Move(commit, path))
     return out
 
+# %% ../../nbs/12_staleness/01_history.ipynb #2287439b
+def path_end(name: str) -> str:
+    "How the path that a name stands for ends."
+    return "/" + re.sub(r"^(?:\.\./)+", "", name.lower())
+
+
+class Departure(NamedTuple):
+    "A path that a commit took away."
+    path: str  # Of a file
+    meant: str  # What the name stands for: the file, or a folder above it
+    commit: str
+    when: datetime
+    subject: str
+
+
+def departures(
+    repo: Repo,
+    names: Iterable[str],
+) -> dict[str, list[Departure]]:  # By name, newest first
+    "What names have stood for that is gone."
+    wanted, found = defaultdict[str, set[str]](set), defaultdict[str, list[Departure]](list)
+    for name in names: wanted[path_end(name).rpartition("/")[2]].add(name)
+    if not wanted or not (tip := tip_of(repo)): return {}
+    said = git(repo.path, *LOG, "--no-renames", "--diff-filter=D", "--name-only",
+               "--format=%x01%H%x1f%ct%x1f%s", tip, "--").decode("utf-8", "replace")
+    commit = when = subject = ""
+    for token in said.split("\0"):
+        path = token.lstrip("\n")
+        if path.startswith("\x01"): commit, when, subject = path[1:].split("\x1f", 2); continue
+        parts = path.split("/")
+        for n, name in ((n, x) for n, part in enumerate(parts) for x in wanted.get(part.lower(), ())):
+            meant = "/".join(parts[:n + 1])
+            if f"/{meant}".lower().endswith(path_end(name)):
+                day = datetime.fromtimestamp(int(when), timezone.utc)
+                found[name].append(Departure(path, meant, commit, day, subject))
+    return found
+
 # %% ../../nbs/12_staleness/01_history.ipynb #d1d12da1
 def paths_of(repo: Repo, commit: str) -> list[str]:
     "Every path of a commit."
@@ -143,21 +181,27 @@ def objects(
             and c[2].isdigit()}
 
 # %% ../../nbs/12_staleness/01_history.ipynb #728a5821
-def _grep(repo: Repo, commit: str, pattern: str) -> list[str]:
+def _grep(repo: Repo, commit: str, pattern: str, paths: Iterable[str]) -> list[str]:
     "All matches. One pattern with alternatives takes a second where a thousand patterns take a minute."
     args = ("grep", "-a", "-o", "-h", "-w", "-E", "--no-color", "--no-line-number", "--no-column", "-f", "-",
-            commit, "--", ":/")
+            commit, "--", *paths)
     try: return git(repo.path, *args, input=pattern.encode()).decode("utf-8", "replace").split("\n")
     except RepoError as e:
         if "exit 1" in str(e): return []  # No match
         raise
 
 # %% ../../nbs/12_staleness/01_history.ipynb #97ac1a54
-def words_present(repo: Repo, commit: str, words: Iterable[str]) -> set[str]:
+def words_present(
+    repo: Repo,
+    commit: str,
+    words: Iterable[str],
+    paths: Iterable[str] = (":/",),  # As git's pathspecs
+) -> set[str]:
     "Which of the words any file of a commit holds."
     asked = sorted(set(words))
     parts = [asked[a:a + 1000] for a in range(0, len(asked), 1000)]
-    return {word for part in parts for word in _grep(repo, commit, "|".join(map(re.escape, part)))} & {*asked}
+    found = (_grep(repo, commit, "|".join(map(re.escape, part)), paths) for part in parts)
+    return {word for words in found for word in words} & {*asked}
 
 # %% ../../nbs/12_staleness/01_history.ipynb #05629b0d
 def _unquoted(name: str) -> str:
@@ -179,7 +223,11 @@ class WordChange(NamedTuple):
 _WORD = re.compile(r"\w+", re.A)
 
 
-def _read_patches(lines: Iterable[str], words: frozenset[str]) -> Iterator[WordChange]:
+def _read_patches(
+    lines: Iterable[str],
+    words: frozenset[str],
+    found_in: Callable[[str], Iterable[str]] = _WORD.findall,  # The words of a line
+) -> Iterator[WordChange]:
     commit = path = ""
     before: Counter[str] = Counter(); after: Counter[str] = Counter()
     header = True
@@ -197,19 +245,25 @@ def _read_patches(lines: Iterable[str], words: frozenset[str]) -> Iterator[WordC
             path = path if line[4:] == "/dev/null" or sign == "+" and path else _unquoted(line[4:])
         elif sign == "@": header = False
         elif not header and sign in "-+":
-            (before if sign == "-" else after).update(x for x in _WORD.findall(line, 1) if x in words)
+            (before if sign == "-" else after).update(x for x in found_in(line[1:]) if x in words)
         if header and sign == "d": path = ""
     yield from touch()
 
 # %% ../../nbs/12_staleness/01_history.ipynb #ff19bea4
-# Newest first
-def word_changes(repo: Repo, w: Walk, words: Sequence[str], since: int, most: int = 5000) -> list[WordChange]:
-    "Every change of a line with one of the words, after a position; of the newest so many commits."
-    if not words or not w.tip: return []
-    args = ("--no-renames", f"-G{'|'.join(map(re.escape, words))}", "-p", "-U0", "--src-prefix=a/",
-            "--dst-prefix=b/", f"--max-count={most}", "--format=%x01%H")
-    said = git(repo.path, "log", *LOG[2:], *args, *w.since(since))
-    return list(_read_patches(said.decode("utf-8", "replace").split("\n"), frozenset(words)))
+def word_changes(
+    repo: Repo,
+    since: Sequence[str],  # A commit, what to leave out, `--`, and paths: `Walk.since`
+    words: Sequence[str],
+    most: int = 5000,  # Commits
+    found_in: Callable[[str], Iterable[str]] = _WORD.findall,
+) -> list[WordChange]:  # Newest first
+    "Every change of a line with one of the words."
+    if not words or not since[0]: return []
+    pattern = "|".join(re.escape(x).replace(r"\-", "-") for x in words)
+    args = ("--no-renames", f"-G{pattern}", "-p", "-U0", "--src-prefix=a/", "--dst-prefix=b/",
+            f"--max-count={most}", "--format=%x01%H")
+    said = git(repo.path, "log", *LOG[2:], *args, *since)
+    return list(_read_patches(said.decode("utf-8", "replace").split("\n"), frozenset(words), found_in))
 
 # %% ../../nbs/12_staleness/01_history.ipynb #35563170
 _REVERTS = re.compile(r"^This reverts commit ([0-9a-f]{40,64})(?=[.,])", re.M)

@@ -11,8 +11,8 @@ from dataclasses import asdict, dataclass, field
 from datetime import datetime, timezone
 from typing import Any, Literal, NamedTuple
 from git_notes_consolidation.staleness.history import (
-    Commit, LOG, Move, Walk, WordChange, moves, objects, paths_of, read_commits, reverts, walk, word_changes,
-    words_present)
+    Commit, departures, LOG, Move, Walk, WordChange, moves, objects, paths_of, read_commits, reverts, walk,
+    word_changes, words_present)
 from ..core.memory import Memory
 from .mentions import Kind, Mention, mentions_of, symbol_parts
 from ..store.git import Repo, RepoError, git, read_blobs, tips
@@ -21,7 +21,7 @@ from ..store.git import Repo, RepoError, git, read_blobs, tips
 __all__ = ['Stale', 'follow', 'Comparison', 'compare', 'stale']
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #cf73642a
-Fate = Literal["deleted", "renamed", "reverted", "branch_gone", "unreachable"]
+Fate = Literal["deleted", "renamed", "reverted", "branch_gone", "unreachable", "gone_before"]
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #770dcfd7
 @dataclass(frozen=True)
@@ -152,6 +152,19 @@ def stale_paths(repo: Repo, w: Walk, asks: Sequence[Lookup], today: Paths) -> li
         if len(real) == 1: out += _path_fate(w, a, real[0], follow(found, paths[real[0]]), today)
     return out
 
+# %% ../../nbs/12_staleness/03_staleness.ipynb #4ac1b11c
+def paths_gone_before(repo: Repo, w: Walk, asks: Sequence[Lookup]) -> list[Stale]:
+    "Paths that were not there when a memory was written, and had been."
+    was, out = departures(repo, {a.name.text for a in asks}), []
+    for a in asks:
+        found = was.get(a.name.text, [])
+        own = {*commits_of(a.memory)}
+        before = all(w.place.get(d.commit, -1) >= a.base.place and d.commit not in own for d in found)
+        if len({d.meant for d in found}) == 1 and before:
+            out.append(stale_of(w.commit(found[0].commit), a, "gone_before",
+                                f"{found[0].meant} was not there when this was written: it went in"))
+    return out
+
 # %% ../../nbs/12_staleness/03_staleness.ipynb #75064175
 _PROSE = re.compile(
     r"\.(?:md|markdown|rst|txt|adoc|org|lock|log|csv|svg|html)$|(?:^|/)(?:LICENSE|CHANGELOG|NOTICE|"
@@ -204,7 +217,7 @@ def stale_symbols(
     words = [*dict.fromkeys(p for _, missing in gone for p in missing)]
     asked = frozenset(words[:most])
     late = [(a, [p for p in missing if p in asked]) for a, missing in gone if asked.intersection(missing)]
-    found = word_changes(repo, w, words[:most], max((a.base.place for a, _ in late), default=0))
+    found = word_changes(repo, w.since(max((a.base.place for a, _ in late), default=0)), words[:most])
     return _symbol_fates(repo, w, late, found), len(words) - len(asked)
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #cfbed10a
@@ -414,7 +427,10 @@ def compare(
             if n.kind != "commit" or _is_commit(known, n.text): asks[n.kind].append(Lookup(m, n, base[m.id]))
     say("paths")
     today = Paths(paths_of(repo, w.tip)) if asks["path"] else Paths(())
-    found = stale_paths(repo, w, [a for a in asks["path"] if not today.has(a.name.text)], today)
+    absent = [a for a in asks["path"] if not today.has(a.name.text)]
+    found = stale_paths(repo, w, absent, today)
+    since = {(x.memory_id, x.name) for x in found}
+    found += paths_gone_before(repo, w, [a for a in absent if (a.memory.id, a.name.text) not in since])
     say("symbols")
     symbols, left = stale_symbols(repo, w, asks["symbol"])
     say("branches")

@@ -1,9 +1,13 @@
 """What files for agents name that is not there, as a person and as CI sees it; and texts of others that must not break it."""
+import json
 import shutil
 
+import jsonschema
 import pytest
 from calls import gnc, new_repo
-from git_notes_consolidation.staleness.file_check import Tree, commands_of, dead_names, file_names
+from git_notes_consolidation.staleness.definitions import Tree, commands_of, later_minimum
+from git_notes_consolidation.staleness.file_check import agent_files, dead_names
+from git_notes_consolidation.staleness.file_names import file_names
 from git_notes_consolidation.store.git import open_repo
 from helpers import git
 from hypothesis import given, strategies as st
@@ -112,6 +116,98 @@ def test_without_such_a_file_or_a_repository(home, tmp_path):
     assert gnc("tidy", repo=tmp_path / "plain").code == 1 and gnc("tidy", "--check", "--apply", repo=home).code == 2
 
 
+DEFINING = {
+    "package.json": ('{"scripts": {\n"build": "x",\n"lint:css": "x"},\n"dependencies": {\n"vite": "^7"}}', '{"scripts": {\n"build": "x"}}'),
+    "composer.json": ('{"scripts": {\n"stan": "x"}}', "{}"), "deno.json": ('{"tasks": {\n"fmt": "x"}}', "{}"),
+    "Makefile": ("lint: deps\n\tx\nall:\n\tx\n", "all:\n\tx\n"), "justfile": ("doc:\n  x\nall:\n  x\n", "all:\n  x\n"),
+    "Taskfile.yml": ("tasks:\n  gen:\n    cmds: [x]\n  all: x\n", "tasks:\n  all: x\n"),
+    "Cargo.toml": ('[[bin]]\nname = "serve"\n\n[package]\nname = "core-x"\n', '[package]\nname = "core-x"\n'),
+    "pyproject.toml": ('[project]\nrequires-python = ">=3.11"\n[project.scripts]\nrunit = "app.cli:main"\n', '[project]\nrequires-python = ">=3.11"\n'),
+    ".env.example": ("API_KEY=x\nOLD_KEY=y\nUSED_KEY=z\n", "API_KEY=x\n"), "app/__init__.py": ("class Pool: ...\n", "USED_KEY = 1\n"),
+    "app/db.py": ("def connect_all(): ...\n", "x = 1\n"), "app/cli.py": ("x = 1\n", None), "src/bin/tool.rs": ("x", "x")}
+
+
+@pytest.fixture(scope="module")
+def defining(tmp_path_factory):
+    "A repository of many tools, in which each lost a name."
+    made = new_repo(tmp_path_factory.mktemp("made") / "defining", ())
+    for k, v in (("user.name", "Ada"), ("user.email", "ada@example.org")): git(made, "config", k, v)
+    for subject, n in (("Begin", 0), ("Less", 1)):
+        for path, texts in DEFINING.items():
+            (made / path).parent.mkdir(parents=True, exist_ok=True)
+            if texts[n] is None: (made / path).unlink()
+            else: (made / path).write_text(texts[n])
+        git(made, "add", "."); git(made, "commit", "-qm", subject)
+    return made
+
+
+@pytest.mark.parametrize("text, name", [
+    ("`npm run lint:css`", "lint:css"), ("`pnpm lint:css`", "lint:css"), ("`yarn run lint:css`", "lint:css"), ("`composer run stan`", "stan"),
+    ("`composer stan`", "stan"), ("`deno task fmt`", "fmt"), ("`make lint`", "lint"), ("`just doc`", "doc"), ("`task gen`", "gen"),
+    ("`cargo run --bin serve`", "serve"), ("`uv run runit`", "runit"), ("`poetry run runit`", "runit"), ("`python -m app.cli`", "app.cli"),
+    ("`OLD_KEY`", "OLD_KEY"), ("`app.Pool`", "app.Pool"), ("`app.cli.main`", "app.cli"), ("`connect_all()` in `app/db.py`", "connect_all"),
+    ("[`db.py`](app/db.py): `connect_all()`", "connect_all"), ("`app/db.py::connect_all`", "connect_all")])
+def test_what_a_defining_file_lost_is_told_with_its_commit(defining, text, name):
+    found, = dead_names(open_repo(defining), {"CLAUDE.md": f"{text}\n"})["CLAUDE.md"]
+    assert (found.name.text, found.what, found.commit) == (name, "deleted", git(defining, "rev-parse", "HEAD")) and "Less" in found.reason
+
+
+def test_a_symbol_that_moved_is_told_where_it_is(home):
+    (home / "src" / "main" / "run.py").write_text("def start_all(): ...\n"); git(home, "add", "."); git(home, "commit", "-qm", "Start")
+    (home / "src" / "main" / "run.py").write_text("x = 1\n"); (home / "src" / "begin.py").write_text("def start_all(): ...\n")
+    git(home, "add", "."); git(home, "commit", "-qm", "Begin elsewhere")
+    found, = dead_names(open_repo(home), {"A.md": "`start_all()` in `src/main/run.py`"})["A.md"]
+    assert found.reason.startswith("src/main/run.py has no start_all since ") and found.reason.endswith("“Begin elsewhere”; src/begin.py has it")
+
+
+def test_what_another_project_may_define_is_not_said(defining):
+    quiet = ("`yarn vite`, `pnpm vitest`, `bun build`, `uv run pytest`, `poetry run black`, `composer install`, `cargo test -p core-x`, "
+             "`cargo run --bin tool`, `cargo test -p core_x`, `python -m http.server`, `app.requests`, `NEW_KEY`, `USED_KEY`, `json.dumps()`, "
+             "`connect_all()` and `app/db.py`, "
+             "`npm test:<name>`, `task all`, there is no `connect_all` in `app/db.py`, `connect_all()` was removed from `app/db.py`, Python 3.11+")
+    assert dead_names(open_repo(defining), {"CLAUDE.md": quiet}) == {"CLAUDE.md": []}
+    told = dead_names(open_repo(defining), {"CLAUDE.md": "`npm test` `make x` `cargo run --bin none`\n\n- **Language**: Python 3.9+\n"})["CLAUDE.md"]
+    assert [(x.name.text, x.what) for x in told] == [(x, "missing") for x in ("test", "x", "none", "Python 3.9")]
+    assert dead_names(open_repo(defining), {".cursor/rules/x.mdc": "`make x` `npm run none`"}) == {".cursor/rules/x.mdc": []}, "rules copied from elsewhere"
+
+
+def test_a_decision_record_tells_history_and_a_skill_what_may_be(home):
+    record, skill = "docs/adr/0001-cache.md", ".claude/skills/x/SKILL.md"
+    assert agent_files(Tree([record, skill, "docs/adr/template.md", ".claude/skills/x/more.md", ".github/prompts/a.prompt.md"])) == [
+        skill, ".github/prompts/a.prompt.md", record]
+    said = dead_names(open_repo(home), {
+        record: "`src/cache.py` caches, see [style](style.md)",
+        skill: "Look at `src/cache.py`, then at `src/none.py`.\n\n```\nx/\n└── src/\n    └── app.py\n```\n"})
+    assert {p: [x.name.text for x in xs] for p, xs in said.items()} == {record: ["style.md"], skill: ["src/cache.py"]}
+
+
+SARIF = {"type": "object", "required": ["$schema", "version", "runs"], "properties": {"version": {"const": "2.1.0"}, "runs": {
+    "type": "array", "minItems": 1, "items": {"type": "object", "required": ["tool", "results"], "properties": {
+        "tool": {"type": "object", "required": ["driver"], "properties": {"driver": {"type": "object", "required": ["name", "rules"], "properties": {
+            "rules": {"type": "array", "items": {"type": "object", "required": ["id", "shortDescription"]}}}}}},
+        "results": {"type": "array", "items": {"type": "object", "required": ["ruleId", "level", "message", "locations"], "properties": {
+            "level": {"enum": ["none", "note", "warning", "error"]},
+            "message": {"type": "object", "required": ["text"], "properties": {"text": {"type": "string", "minLength": 1}}},
+            "locations": {"type": "array", "minItems": 1, "items": {"type": "object", "required": ["physicalLocation"], "properties": {
+                "physicalLocation": {"type": "object", "required": ["artifactLocation", "region"], "properties": {
+                    "artifactLocation": {"type": "object", "required": ["uri"], "properties": {"uri": {"type": "string", "pattern": "^[\\w.~%/-]+$"}}},
+                    "region": {"type": "object", "required": ["startLine"], "properties": {"startLine": {"type": "integer", "minimum": 1}}}}}}}}}}}}}}}}
+
+
+def test_sarif_is_what_code_scanning_reads(home, monkeypatch):
+    monkeypatch.setenv("GITHUB_ACTIONS", "true")
+    (home / "a ü").mkdir(); (home / "a ü" / "AGENTS.md").write_text("# A\n\n[x](gone.md)\n")
+    said = gnc("tidy", "--check", "--sarif", repo=home)
+    log = json.loads(said.out); jsonschema.validate(log, SARIF)
+    run, = log["runs"]; rules = {r["id"] for r in run["tool"]["driver"]["rules"]}
+    where = [r["locations"][0]["physicalLocation"] for r in run["results"]]
+    places = {(x["artifactLocation"]["uri"], x["region"]["startLine"]) for x in where}
+    assert said.code == 1 and len(where) == 5 and places == {("CLAUDE.md", 1), ("a%20%C3%BC/AGENTS.md", 3)}
+    assert {r["ruleId"] for r in run["results"]} == rules
+    assert not any(c in r["message"]["text"] for r in run["results"] for c in "\x1b\u202e") and gnc("tidy", "--sarif", repo=home).code == 0
+    assert gnc("tidy", "--sarif", "--apply", repo=home).code == 2
+
+
 MARKDOWN = st.lists(st.sampled_from(["`", "[", "](", ")", "\n", "```\n", "├── ", "│   ", "    ", "| ", "a/b.py", "../", "@", "npm run ", "make ", "*", "---\n",
                                      "x" * 50, "\r\n", "é", "\0", "\\", "%zz", "::", "<b>", EVIL]), max_size=60).map("".join)
 
@@ -121,8 +217,8 @@ def test_any_text_is_read(text):
     tree = Tree(["a/b.py", "Makefile", "package.json"], lambda path: text)
     for n in file_names(text):
         assert n.text and 1 <= n.line <= text.count("\n") + text.count("\r") + 1
-        tree.has(n.text, "a"), tree.covers(n.text, "a")
-    commands_of(tree)
+        tree.has(n.text, "a"), tree.covers(n.text, "a"), tree.file(n.text, "a")
+    commands_of(tree); later_minimum(tree, "Python 3.9")
 
 
 def test_a_large_file_takes_its_length():
@@ -132,3 +228,23 @@ def test_a_large_file_takes_its_length():
     assert seconds(8000) < 20 * few
     begin = time.process_time(); file_names("See `src/a.py` and [b](c.md). " * 8000)  # One paragraph
     assert time.process_time() - begin < 20 * few
+
+
+@pytest.mark.parametrize("piece", [
+    "npm -w ", "npm run -x ", "cargo run ", "cargo test -p ", "uv run -a b ", "yarn workspace a ", "composer run -", "python -m a.", "task -x ", "make -C x ",
+    "a.b", "a_", "a.", "aA", "::", "a/", "_", "*", "\\_", " ", "-", "no ", "Python ", "a(", "$ ", "&& make "])
+def test_no_piece_takes_more_than_its_length(piece):
+    import time
+    for text in (f"`{piece * (20_000 // len(piece))}`", f"```bash\n{piece * (100_000 // len(piece))}\n```", piece * (20_000 // len(piece))):
+        begin = time.process_time(); file_names(text)
+        assert time.process_time() - begin < 2
+
+
+@pytest.mark.parametrize("head, piece", [("", "\n"), ("", " "), ("", "\t\n"), ('"php": "', " "), ('"node":', " "), ("requires-python = '", ">="), ("", "a: "),
+                                         ("", "a "), ("", "include x.mk\n"), ("", "a:b"), ("a ", "'"), ("", "#"), ("", "export "), ("", "project\n")])
+def test_no_defining_file_takes_more_than_its_length(head, piece):
+    import time
+    tree = Tree(DEFINING, lambda path: head + piece * (100_000 // len(piece)))
+    begin = time.process_time(); commands_of(tree)
+    for x in ("PHP 8.1", "Node 18", "Python 3.9", "Go 1.2"): later_minimum(tree, x)
+    assert time.process_time() - begin < 5

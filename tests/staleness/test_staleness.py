@@ -77,9 +77,20 @@ def test_only_what_the_memory_could_see_counts(git_repo):
     early = commit(git_repo, 1, "Begin", files={"a.py": "a = 1\n"})
     commit(git_repo, 2, "Pool", files={"src/pool.py": POOL})
     late = commit(git_repo, 4, "Out", files={"src/pool.py": None})
-    for at, n in ((early, 1), (late, 4), ("1" * 40, 5)):
+    for at, n in ((early, 1), (late, 4)):
         assert said(git_repo, told("The pool is in src/pool.py", n, at, "`PoolCache` is not in src/never.py, `NeverThere`.")) == []
     assert said(git_repo, told("The pool is in src/pool.py", 3, "1" * 40)) == [("src/pool.py", "deleted", "")]  # By its time
+
+
+def test_what_was_gone_when_it_was_written_is_said(git_repo):
+    commit(git_repo, 1, "Pool", files={"src/pool.py": POOL, "a/x.py": "1", "b/x.py": "2", "back.py": "3"})
+    out = commit(git_repo, 4, "Out", files={"src/pool.py": None, "a/x.py": None, "b/x.py": None, "back.py": None})
+    at = commit(git_repo, 6, "More", files={"c.py": "c = 1\n", "back.py": "3"})
+    found = one(git_repo, "The pool is in src/pool.py, not in src/never.py, x.py or back.py", 6, at)
+    assert (found.name, found.what, found.by, found.now_at) == ("src/pool.py", "gone_before", out, "")
+    assert "was not there when this was written: it went in" in found.reason
+    assert said(git_repo, told("Out went src/pool.py", 4, out)) == said(git_repo, told("src/pool.py was removed", 6, at)) == []
+    assert said(git_repo, told("src/pool.py", 9, "1" * 40)) == [("src/pool.py", "gone_before", "")]
 
 
 @pytest.mark.parametrize("path", ["docs/my notes.md", "docs/über uns.md", "docs/-x.md", "-x.md", "docs/a'b.md", "docs/[x].md"])

@@ -4,9 +4,9 @@
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #5321c271
 from __future__ import annotations
-import io, math, os, re, shlex, sys, typer
+import io, json, math, os, re, shlex, sys, typer
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -14,6 +14,8 @@ from pathlib import Path
 from rich.table import Table
 from rich.text import Text
 from typing import Any
+from urllib.parse import quote
+from ... import __version__
 from git_notes_consolidation.apps.cli.app import (
     app, argument, Call, DRY_RUN, examples, flag, Lines, option, plain, require_namespace, short, Usage,
     why_empty, write_csv)
@@ -27,7 +29,6 @@ from git_notes_consolidation.writing import (
 from ...writing.reading import claude_folder, codex_files
 from ...writing.markdown import Entry, line_starts, shown_title, text_of
 from ...writing.review import word_diff
-
 
 # %% auto #0
 __all__ = ['tidy', 'export']
@@ -124,6 +125,25 @@ def _find_dead(
         found = file_check.dead_names(repo, texts, tree)
     return dict(sorted(found.items(), key=lambda x: (-len(x[1]), x[0]))), texts
 
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #8466f011
+_RULES = {"renamed": "The file has another name now.", "deleted": "The repository has this no more.",
+          "missing": "The repository does not have this."}
+
+
+def _sarif_result(path: str, x: file_check.Dead) -> dict[str, Any]:
+    place = {"artifactLocation": {"uri": quote(path)}, "region": {"startLine": x.name.line}}
+    return {"ruleId": f"{x.what}-name", "level": "warning", "locations": [{"physicalLocation": place}],
+            "message": {"text": plain(f"{x.name.text}: {x.reason}", 300)}}
+
+
+def _sarif(found: Mapping[str, Sequence[file_check.Dead]]) -> dict[str, Any]:
+    "As code scanning reads it."
+    rules = [{"id": f"{k}-name", "shortDescription": {"text": v}} for k, v in _RULES.items()]
+    driver = {"name": "gnc", "version": __version__, "rules": rules}
+    results = [_sarif_result(p, x) for p, xs in found.items() for x in xs]
+    return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
+            "runs": [{"tool": {"driver": driver}, "results": results}]}
+
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #fa1277d2
 def _from_here(repo: Repo, path: str) -> Path:
     "A file of the repository as one types its name here."
@@ -197,7 +217,7 @@ def _how_to_write(plans: Sequence[files_tidy.FilePlan], files: Iterable[Path] | 
     return [Text(f"To write it: {_command(*map(str, files or ()), '--apply')}; --diff shows it as a diff.\n")]
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #d568cbe2
-def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
+def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: bool) -> None:
     "Show what is not there; with --check, end with 1 if anything is not."
     repo = open_repo(call.repo)
     found, texts = _find_dead(call, repo, files)
@@ -220,11 +240,13 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
     if shallow:
         call.warn("This clone is shallow: what moved or was deleted before it is not recognized. "
                   "Run git fetch --unshallow; in a workflow, fetch-depth: 0.", "yellow")
-    call.show({"files": [*found], "names": n, "dead": rows, "shallow": shallow,
-               "renames": [r for p in moved for r in _edit_rows(p)],
-               "copies": [c._asdict() for c in twins]},
-              *lines, f"{many}, {n} names: {len(rows) or 'none'} not in the repository.", rows=rows)
-    if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or call.as_csv):
+    if sarif: print(json.dumps(_sarif(found), indent=1))
+    else:
+        call.show({"files": [*found], "names": n, "dead": rows, "shallow": shallow,
+                   "renames": [r for p in moved for r in _edit_rows(p)],
+                   "copies": [c._asdict() for c in twins]},
+                  *lines, f"{many}, {n} names: {len(rows) or 'none'} not in the repository.", rows=rows)
+    if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or call.as_csv or sarif):
         for r in rows: print(_annotation(r["path"], r["line"], f"{r['name']}: {r['reason']}"))
     if check and rows: raise typer.Exit(1)
 
@@ -321,7 +343,8 @@ def _plan_lines(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -
     if len(p.taken) > len(shown): yield Text(f"… and {len(p.taken) - len(shown)} more; -v shows all")
     if p.asked: yield Text("\nFor you to decide; nothing is done about these:")
     for x in p.asked: yield from _doubt_lines(x, done)
-    if not (p.taken or p.asked or p.over or p.edits): yield Text("Nothing to do: no duplicates, nothing replaced.")
+    if not (p.taken or p.asked or p.over or p.edits):
+        yield Text("Nothing to do: no duplicates, nothing replaced.")
     if p.over: yield from _over_lines(p)
     yield Text("")
 
@@ -450,8 +473,8 @@ def _with_folder(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[files
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #90878cdb
 @app.command(epilog=examples(
     "tidy: what CLAUDE.md, AGENTS.md and others name that is not there", "tidy --check: for CI",
-    "tidy --apply: write paths that were renamed", "tidy MEMORY.md: show what would be removed",
-    "tidy MEMORY.md --apply: remove it",
+    "tidy --apply: write paths that were renamed", "tidy --sarif > gnc.sarif: for code scanning",
+    "tidy MEMORY.md: show what would be removed", "tidy MEMORY.md --apply: remove it",
     "tidy MEMORY.md --undo: bring it back", "tidy MEMORY.md --lines 200: for a host that reads no more",
     "tidy MEMORY.md --take 12: remove what you say", "tidy --claude: Claude Code's notes on this project",
     "tidy --claude --apply: link what nothing links, move what is not read"))
@@ -471,17 +494,19 @@ def tidy(
     diff: bool = flag("--diff", "Print only a unified diff."),
     check: bool = flag("--check", "Only show what files name that the repository does not have; exit with 1 "
                                   "if there is any."),
+    sarif: bool = flag("--sarif", "Print what --check finds as SARIF, for code scanning."),
 ) -> None:
     "Check the files that agents read against the repository; remove duplicate entries from one."
     call: Call = ctx.obj
     if codex: paths = [*(paths or ()), *map(str, codex_files(os.environ))]
     acts = apply or undo or take or diff or lines or bytes_ or tokens
-    if check and acts: raise Usage("--check only looks; it goes with files")
+    if (check or sarif) and acts: raise Usage("--check and --sarif only look; they go with files")
     if claude and check and not paths: return _check_claude(call)
-    if not (paths or claude or check or take or lines or bytes_ or tokens) and apply + undo + diff == 1:
+    named = paths or claude
+    if not (named or check or sarif or take or lines or bytes_ or tokens) and apply + undo + diff == 1:
         return _undo(call, _read_by_agents(call), True) if undo else _write_renames(call, apply, diff)
-    if check or not (paths or claude or acts):
-        return _check_files(call, _paths(call, paths, claude) if paths or claude else None, check)
+    if check or sarif or not (named or acts):
+        return _check_files(call, _paths(call, paths, claude) if named else None, check, sarif)
     if apply and undo: raise Usage("use either --apply or --undo, not both")
     found = _paths(call, paths, claude)
     if undo: return _undo(call, found, claude or any(Path(p).is_dir() for p in paths or ()))

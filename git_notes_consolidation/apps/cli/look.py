@@ -177,7 +177,8 @@ def _list_stale(call: Call) -> None:
                               lambda what: bar.update(task, description=f"reading {what}"))
     remarks = [f"! {r}" for r in c.remarks]
     if call.as_json or call.as_csv: [*map(call.warn, remarks)]
-    lines = [(plain(current[x.memory_id].summary, 44), plain(x.name, 40), x.what.replace("_", " ")
+    lines = [(plain(current[x.memory_id].summary, 44), plain(x.name, 40),
+              "was not there when it was written" if x.what == "gone_before" else x.what.replace("_", " ")
               + (f", now {plain(x.now_at, 60)}" if x.now_at else ""),
               f"{x.by[:9]} {plain(x.subject, 40)}", f"{x.when:%Y-%m-%d}") for x in c.stale]
     call.show([x.to_dict() | {"summary": current[x.memory_id].summary} for x in c.stale],
