@@ -25,6 +25,9 @@ __all__ = ['entries_of', 'memory_files', 'direction', 'read_memory_file']
 _HOSTS = frozenset(("memory", "claude", "claude.local", "agents", "gemini", "copilot-instructions"))
 
 
+def _line_of(value: object) -> str: return " ".join(str(value or "").split())
+
+
 def _time_in(values: Mapping[str, Any]) -> datetime | None:
     "The time that some fields give."
     names = ("date", "updated", "modified", "created", "timestamp")
@@ -135,9 +138,6 @@ def piece_entries(
 
 # %% ../../nbs/16_writing/06_reading.ipynb #4464f9f9
 _Row = Mapping[str, Any]
-
-
-def _line_of(value: object) -> str: return " ".join(str(value or "").split())
 
 
 def _observations(row: _Row, place: FilePlace) -> Iterator[Entry]:
