@@ -6,11 +6,12 @@
 from __future__ import annotations
 import re
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
+from functools import cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from ..consolidation.scan import View, scored, stand_ins
@@ -23,8 +24,8 @@ from ..llm.redact import redacted_memory
 from ..session.fast_start import QUOTED
 from ..store.state import State
 from .decide import BadFact, Draft, make_fact
-from .markdown import Entry, label_of
-from .reading import MemoryFile
+from .markdown import Entry, FilePlace, label_of, leading_date, markdown_entries, titled
+from .reading import EXPORTED, JSON_LINES, MemoryFile, entries_of
 from .tidy import Budget, excess
 from .write import WritingService, _Held, commit_of
 
@@ -39,6 +40,7 @@ class Held:
     score: float  # Of its retention
     amended_by: str = ""  # What replaced a part of it
     again: datetime | None = None  # When it was said last, where that was more than once
+    source: Imported | None = None  # The entry of a file that it was
 
     @property
     def at(self) -> datetime: return self.again or self.memory.event_time
@@ -52,34 +54,122 @@ def current_memories(
     "The memories that hold now."
     meta = scored(v, settings, now)
     first, last, out = stand_ins(v.scan.memories, meta), dict[object, datetime](), list[Held]()
+    source = {x.id: x for known in imported_entries(v.state).values() for x in known.values()}
     for m in v.scan.memories:
         if m.id in first: last[repeat_key(m)] = max(m.event_time, last.get(repeat_key(m), m.event_time))
     for m in v.scan.memories:
         d = meta[m.id]
         whole = d.superseded_by and d.superseded_kind == "full"
         if m.status != "active" or first.get(m.id) != m.id or whole: continue
-        out.append(Held(redacted_memory(m), d.retention.overall, d.superseded_by or "", last[repeat_key(m)]))
+        out.append(Held(redacted_memory(m), d.retention.overall, d.superseded_by or "", last[repeat_key(m)],
+                        source.get(m.id)))
     return sorted(out, key=lambda h: (-h.score, -h.at.timestamp(), h.memory.id))
 
 # %% ../../nbs/16_writing/08_notes.ipynb #4589e0ac
-def _item(h: Held) -> str:
-    m = h.memory
-    part = f"; in part replaced by {h.amended_by[:12]}" if h.amended_by else ""
-    title, text = " ".join(visible(m.summary).split()), visible(m.content).strip()
-    body = "".join(f"  {x}".rstrip() + "\n" for x in inert(text).split("\n") if text)
-    return f"- {h.at:%Y-%m-%d}: {inert(title)} ({m.id[:12]}{part})\n{body}"
+def _given(m: Memory, source: Imported | None) -> tuple[str, str]:
+    "The first line of a memory and the rest, as its file said it."
+    cut = m.summary.removesuffix(" …")
+    whole = cut != m.summary and m.content.startswith(cut)
+    first, _, rest = m.content.partition("\n") if whole else (m.summary, "", m.content)
+    at = first.find(source.title) if source and source.title else -1
+    if at > 0 and first[:at].endswith(": "): first = first[at:]
+    return " ".join(visible(first).split()), visible(rest).strip("\n").rstrip()
 
 
-def as_markdown(held: Iterable[Held]) -> str:
-    "A heading for each namespace, and under it the newest first."
-    ranked = sorted(held, key=lambda h: (h.memory.namespace, -h.at.timestamp(), h.memory.id))
-    out, last = [f"# Memory\n\n{QUOTED}\n"], ""
-    for h in ranked:
-        where = inert(visible(h.memory.namespace))
-        if where != last: out.append(f"\n## {where.capitalize()}\n\n")
-        last = where
-        out.append(_item(h))
-    return "".join(out)
+# %% ../../nbs/16_writing/08_notes.ipynb #447991da
+_OWN = ("its words", "its fields", "")  # Where an entry's time is from, if it stands beside it
+
+
+def _item(h: Held, dated: bool = False) -> str:
+    "A memory as an item of a list."
+    first, rest = _given(h.memory, h.source)
+    bare = h.source and h.source.dated not in _OWN and not dated
+    if bare and (titled(f"{first}\n{rest}") != (None, first, rest) or not re.search(r"\w", first)): bare = False
+    part = f" (in part replaced by {h.amended_by[:_SHORT]})" if h.amended_by else ""
+    day = "" if bare else f"{h.at:%Y-%m-%d}: "
+    below = "".join(f"  {x}".rstrip() + "\n" for x in inert(rest).split("\n") if rest)
+    return inert(f"- {day}{first}{part}") + f"\n{below}"
+
+
+# %% ../../nbs/16_writing/08_notes.ipynb #0cc8839c
+def _prose(h: Held, heading: str, day: str) -> str:  # Empty: it must be an item
+    "A memory that was a section of its own, without its heading."
+    first, rest = _given(h.memory, h.source)
+    if not h.source or h.amended_by: return ""
+    below = first in (heading.lstrip("# "), leading_date(heading.lstrip("# "))[1])
+    if not below and not day: return ""
+    said = inert(rest if below else f"{first}\n{rest}").strip()
+    read = markdown_entries(f"# M\n\n{QUOTED}\n\n{heading}\n\n{said}\n\n## Z\n\nz\n".encode(), "x.md")
+    same = len(read) == 2 and (read[0].title, read[0].body) == (first, rest) and read[1].title == "Z"
+    same = same and (h.source.dated not in _OWN or bool(read[0].time))
+    return f"{said}\n" if same else ""
+
+
+# %% ../../nbs/16_writing/08_notes.ipynb #208da6b3
+_DEEPEST = 5  # Headings above an entry; six with the title
+
+
+def _paths(held: Sequence[Held]) -> dict[str, tuple[str, ...]]:  # By the memory's id
+    "The headings under which each memory is written."
+    tops = defaultdict[str, set[str]](set)
+    for h in held:
+        if h.source and h.source.under: tops[h.source.under[0]].add(h.source.path)
+    out = dict[str, tuple[str, ...]]()
+    for h in held:
+        x = h.source
+        path = (x.under if x else ()) or (h.memory.namespace.capitalize(),)
+        if x and x.under and x.path and len(tops[path[0]] - {""}) > 1: path = (x.path, *path)
+        if x and x.dated == "its heading":
+            day, own = f"{h.memory.event_time:%Y-%m-%d}", path[-1] == x.title
+            path = (*path[:-1], f"{day}: {path[-1]}") if own else (*path, day)
+        path = tuple(" ".join(inert(visible(p)).split()) for p in path)
+        out[h.memory.id] = (*path[:_DEEPEST - 1], " / ".join(path[_DEEPEST - 1:]))[:max(1, min(len(path), _DEEPEST))]
+    return out
+
+
+def _groups(held: Sequence[Held]) -> list[tuple[tuple[str, ...], list[Held]]]:
+    "The memories by their headings: those of files in the files' order, the rest the newest first."
+    paths = _paths(held)
+    def place(h: Held) -> tuple[str, int, float, str]:
+        x = h.source
+        return (x.path, x.line, 0.0, "") if x else ("\U0010ffff", 0, -h.at.timestamp(), h.memory.id)
+    found, first = defaultdict[tuple[str, ...], list[Held]](list), dict[tuple[str, ...], Any]()
+    for h in sorted(held, key=place):
+        path = paths[h.memory.id]
+        found[path].append(h)
+        known = (h.source.path, h.source.line, "") if h.source and h.source.under else ("\U0010ffff", 0, path[0])
+        for n in range(1, len(path) + 1): first.setdefault(path[:n], known)
+    return sorted(found.items(), key=lambda x: [(first[x[0][:n]], x[0][:n]) for n in range(1, len(x[0]) + 1)])
+
+
+# %% ../../nbs/16_writing/08_notes.ipynb #5718cb00
+def _code(memory: str) -> str: return re.sub(r"\W", "", memory)[-_CODE:].rjust(_CODE, "_")
+
+_CODE = 3  # Characters by which a memory is known that is no longer in a file
+
+
+def _document(held: Sequence[Held], plain: bool) -> str:
+    "The memories in Markdown; plain: each an item with its day."
+    out, last = [f"# Memory\n\n{QUOTED}\n"], tuple[str, ...]()
+    for path, few in _groups(held):
+        same = next((n for n, (a, b) in enumerate(zip(path, last)) if a != b), min(len(path), len(last)))
+        heads = [f"{'#' * (n + 2)} {path[n]}" for n in range(same, len(path))]
+        out += (f"\n{x}\n" for x in heads)
+        day = few[0].source is not None and few[0].source.dated == "its heading"
+        whole = "" if plain or len(few) > 1 or not heads else _prose(few[0], heads[-1], path[-1] if day else "")
+        out.append("\n" + (whole or "".join(_item(h, plain) for h in few)))
+        last = path
+    codes = "".join(_code(h.memory.id) for h in held)
+    return "".join([*out, f"\n<!-- gnc: {codes} -->\n"])
+
+
+def as_markdown(held: Sequence[Held]) -> str:
+    "The memories as a file for agents and people, which `gnc import` reads back."
+    text = _document(held, False)
+    read = (_NAME.sub("", e.title) + f" {e.body}" for e in entries_of(text.encode(), "x.md"))
+    said = (" ".join(_given(h.memory, h.source)) for h in held)
+    same = sorted(x.split() for x in read) == sorted(x.split() for x in said)
+    return text if same else _document(held, True)
 
 
 def rows_of_held(held: Iterable[Held]) -> list[dict[str, Any]]:
@@ -95,6 +185,7 @@ def rows_of_held(held: Iterable[Held]) -> list[dict[str, Any]]:
 def as_json_lines(held: Iterable[Held]) -> str:
     "A line for each."
     return "".join(json_line(r) + "\n" for r in rows_of_held(held))
+
 
 # %% ../../nbs/16_writing/08_notes.ipynb #c76c7e5d
 def fit_memories(
@@ -119,6 +210,23 @@ class Imported(NamedTuple):
     title: str
     headings: tuple[str, ...]
     of: str = ""  # The memory that an export named there
+    path: str = ""  # Empty: it was written into an export
+    line: int = 0
+    dated: str = ""  # Where its time is from
+
+    @property
+    def under(self) -> tuple[str, ...]:
+        "The headings above it, if its file has some."
+        return () if self.path.lower().endswith(JSON_LINES) else tuple(h for h in self.headings if h.strip())
+
+
+def _imported(x: Mapping[str, Any]) -> Imported:
+    "A row of the log, which may hold anything."
+    heads, line = x.get("headings"), x.get("line")
+    return Imported(str(x.get("id")), str(x.get("words")), str(x.get("title", "")),
+                    tuple(map(str, heads)) if isinstance(heads, (list, tuple)) else (), str(x.get("of", "")),
+                    "" if x.get("exported") else str(x.get("path")), line if isinstance(line, int) else 0,
+                    str(x.get("dated", "")))
 
 
 def imported_entries(state: State) -> dict[str, dict[str, Imported]]:  # By path and words
@@ -126,22 +234,21 @@ def imported_entries(state: State) -> dict[str, dict[str, Imported]]:  # By path
     out: dict[str, dict[str, Imported]] = defaultdict(dict)
     for op in sorted(state.operations.values(), key=lambda op: op["seq"]):
         for x in (x for x in op.get("imported") or () if isinstance(x, Mapping)):
-            there, heads = out[str(x.get("path"))], x.get("headings")
+            there = out[str(x.get("path"))]
             there.pop(str(x.get("over", "")), None)
-            known = tuple(map(str, heads)) if isinstance(heads, (list, tuple)) else ()
-            words = str(x.get("words"))
-            there[words] = Imported(str(x.get("id")), words, str(x.get("title", "")), known,
-                                    str(x.get("of", "")))
+            there[str(x.get("words"))] = _imported(x)
     return out
+
 
 # %% ../../nbs/16_writing/08_notes.ipynb #d0b7bc58
 _ALIKE = 0.6  # Of their words, from which a line is a version of another
 _MOST = 100_000  # Pairs that are looked at
+_NAMED = ("observation", "issue", "note")  # Kinds that speak of something by its name
 
 
 def _subject_of(e: Entry) -> tuple[str, ...]:
-    "The headings above an entry; the entity that an observation is about."
-    return e.scope if e.kind == "observation" else e.place.headings
+    "The headings above an entry; the entity that an observation is about, the name of an issue."
+    return e.scope if e.kind in _NAMED and not e.place.headings else e.place.headings
 
 
 def _similarity(a: str, b: str) -> float:
@@ -154,46 +261,112 @@ def versions(
     gone: Sequence[Imported],
 ) -> dict[int, Imported]:  # By the entry's number
     "Which of the entries that are gone each new one is a version of."
-    if len(new) * len(gone) > _MOST: return {}  # A file that was written anew has no versions
-    pairs = [(_similarity(e.title, g.title), n, k) for n, e in enumerate(new) for k, g in enumerate(gone)
-             if g.headings == _subject_of(e) or e.kind in ("file", "record")]
+    under = defaultdict[tuple[str, ...], list[int]](list)
+    for k, g in enumerate(gone): under[g.headings].append(k)
+    near = [range(len(gone)) if e.kind in ("file", "record") else under.get(_subject_of(e), ()) for e in new]
+    if sum(map(len, near)) > _MOST: return {}  # A file that was written anew has no versions
+    pairs = [(1.0 if e.kind in ("issue", "note") else _similarity(e.title, gone[k].title), n, k)
+             for n, (e, some) in enumerate(zip(new, near)) for k in some]
     out, used = dict[int, Imported](), set[int]()
     for score, n, k in sorted(pairs, key=lambda x: (-x[0], x[1], x[2])):
         if score < _ALIKE or n in out or k in used: continue
         out[n] = gone[k]; used.add(k)
     return out
 
+
 # %% ../../nbs/16_writing/08_notes.ipynb #90432d06
 _SHORT = 12  # Characters of a name, as an export in Markdown has it
-_NAME = re.compile(r"\s*\((mem_[a-z2-7]{8,})(?:; in part replaced by mem_[a-z2-7]+)?\)$")
+_NAME = re.compile(r"\s*\((?:mem_[a-z2-7]{8,}(?:; )?)?(?:in part replaced by mem_[a-z2-7]+)?\)$")
 
 
 def _without_name(e: Entry, named: Mapping[str, Memory],
               ours: bool = False) -> tuple[Entry, Memory | None]:
-    "An entry without the name that an export gave it, and the memory of that name."
+    "An entry without what an export wrote behind it, and the memory that it named."
     m = _NAME.search(e.title)
-    was = named.get((m[1] if m else dict(e.marks).get("id", ""))[:_SHORT])
+    name = m[0].strip(" (").partition(";")[0].partition(")")[0] if m else dict(e.marks).get("id", "")
+    was = named.get(name[:_SHORT])
     return (replace(e, title=e.title[:m.start()]) if m and (was or ours) else e), was
 
+
 # %% ../../nbs/16_writing/08_notes.ipynb #612bdd32
+_Words = tuple[str, ...]
+
+
+def _words(text: str) -> _Words: return (*visible(text).split(),)
+
+
+class Exported(NamedTuple):
+    "What an export may hold of the notes."
+    by_words: Mapping[_Words, Memory]
+    sources: Mapping[str, Imported]  # By the memory's id
+
+
+def exported_memories(held: Mapping[str, Memory], sources: Mapping[str, Imported]) -> Exported:
+    "The memories by all that an export may have made of their words."
+    found = dict[_Words, Memory]()
+    for m in held.values():
+        for told in (m, redacted_memory(m)):
+            found.setdefault(_words("\n".join(_given(told, sources.get(m.id)))), m)
+            found.setdefault(_words(told.text), m)
+    return Exported(found, sources)
+
+
+def _missing(f: MemoryFile, there: Iterable[Imported], told: Exported, stays: Collection[str]) -> list[Imported]:
+    "The memories whose line is gone from an export, by its last line."
+    m = EXPORTED.search(f.raw)
+    codes = Counter(re.findall("." * _CODE, m[1].decode()) if m else ())
+    codes.subtract(map(_code, stays))
+    changed, out = {x.of for x in there}, list[Imported]()
+    for m_ in told.by_words.values():
+        if codes[_code(m_.id)] < 1 or m_.id in changed or m_.id in stays: continue
+        x = told.sources.get(m_.id)
+        under = (x.under if x else ()) or (m_.namespace.capitalize(),)
+        out.append(Imported(m_.id, "", _given(m_, x)[0], under[-1:]))
+    return out
+
+
+# %% ../../nbs/16_writing/08_notes.ipynb #ec13005d
+_News = tuple[int, Entry, Memory | None, Imported | None]
+
+
 def find_news(
     f: MemoryFile,
     there: Mapping[str, Imported],  # What was imported of it, by words
     held: Mapping[str, Memory],  # What the notes hold, by id
-) -> list[tuple[int, Entry, Memory | None, Imported | None]]:
-    "What is new in a file: its number, the entry, the memory that an export named, and the line that it was."
+    told: Exported | None = None,  # Of an export: what it may hold
+) -> list[_News]:
+    "What is new in a file: its number, the entry, the memory that it was in an export, the line that it was."
     named, words = {i[:_SHORT]: m for i, m in held.items()}, [words_of(e) for e in f.entries]
-    gone = [x for w, x in there.items() if w not in {*words}]
+    now, stays = {*words}, set[str]()
+    gone = [x for w, x in there.items() if w not in now]
     changed = {x.of: x for x in gone if x.of}
     said = [(held[x.id].text, x.title) for x in gone if x.id in held]
     moved = {(*text[max(0, text.find(title)):].split(),) for text, title in said}
     new = list[tuple[int, Entry, Memory | None]]()
     for n, (e, w) in enumerate(zip(f.entries, words)):
-        e, was = _without_name(e, named, QUOTED.encode() in f.raw)
-        same = was and was.id not in changed and visible(was.text).split() == visible(e.text).split()
+        e, was = _without_name(e, named, told is not None)
+        known = told.by_words.get(_words(e.text)) if told else None
+        was = was or known
+        same = was and was.id not in changed and (was is known or _words(was.text) == _words(e.text))
+        if was: stays.add(was.id)
         if w not in there and not same and (*e.text.split(),) not in moved: new.append((n, e, was))
-    over = versions([e for _, e, _ in new], [x for x in gone if not x.of])
-    return [(n, e, was, changed.get(was.id) if was else over.get(k)) for k, (n, e, was) in enumerate(new)]
+    return _as_versions(f, there, gone, told, new, stays)
+
+
+def _as_versions(f: MemoryFile, there: Mapping[str, Imported], gone: Sequence[Imported], told: Exported | None,
+                 new: Sequence[tuple[int, Entry, Memory | None]], stays: Collection[str]) -> list[_News]:
+    "New entries with what each was before."
+    changed = {x.of: x for x in gone if x.of}
+    over = versions([e for _, e, _ in new], [x for x in gone if x.of not in stays])
+    open_ = [k for k, (_, _, was) in enumerate(new) if not was and k not in over]
+    lost = _missing(f, there.values(), told, stays) if told and open_ else []
+    few = [replace(e, place=replace(e.place, headings=e.place.headings[-1:])) for _, e, _ in
+           (new[k] for k in open_)]
+    before = {open_[k]: x.id for k, x in versions(few, lost).items()}
+    by_id = {m.id: m for m in told.by_words.values()} if told else {}
+    return [(n, e, was or by_id.get(before.get(k, "")), changed.get(was.id) if was else over.get(k))
+            for k, (n, e, was) in enumerate(new)]
+
 
 # %% ../../nbs/16_writing/08_notes.ipynb #071b2362
 _TITLE = 200  # Characters of a title in the log
@@ -211,10 +384,36 @@ def repeated_titles(entries: Iterable[Entry]) -> set[str]:
     return {title for title, above in heads.items() if len(above) > 1}
 
 
-def _context_of(e: Entry, repeated: Collection[str]) -> str:  # Empty: it says so itself
-    "The heading that an entry needs with it."
-    field = e.title.startswith(("**", "__")) and label_of(e.title)
-    return _above(e) if field or e.title in repeated else ""
+def _is_field(e: Entry) -> bool: return e.title.startswith(("**", "__")) and bool(label_of(e.title))
+
+
+def _context_of(e: Entry, repeated: Collection[str], shared: Collection[FilePlace] = ()) -> str:
+    "The heading that an entry needs with it, and the file; empty where it says so itself."
+    note = dict(e.marks).get("note", "")
+    if note: return note if e.title != note else ""
+    head = _above(e) if _is_field(e) or e.title in repeated else ""
+    return ", ".join(filter(None, (head, e.place.path))) if e.place in shared else head
+
+
+# %% ../../nbs/16_writing/08_notes.ipynb #6c8929fc
+def shared_fields(
+    files: Sequence[MemoryFile],
+    before: Mapping[str, Mapping[str, Imported]],
+) -> set[FilePlace]:
+    "Where fields stand whose like stands under the same heading in another file that is no copy."
+    titles = {p: {x.title for x in known.values()} for p, known in before.items()}
+    titles |= {f.path: {e.title[:_TITLE] for e in f.entries} for f in files}
+    paths = defaultdict[tuple[str, str], dict[str, None]](dict)
+    for p, known in before.items():
+        for x in known.values(): paths[next(reversed(x.headings), ""), x.title][p] = None
+    fields = [e for f in files for e in f.entries if _is_field(e)]
+    for e in fields: paths[_above(e), e.title[:_TITLE]][e.place.path] = None
+    @cache
+    def copies(a: str, b: str) -> bool: return 2 * len(titles[a] & titles[b]) > len(titles[a] | titles[b])
+    def shared(e: Entry) -> bool:
+        other = next((p for p in paths[_above(e), e.title[:_TITLE]] if p != e.place.path), "")
+        return bool(other) and not copies(*sorted((other, e.place.path)))
+    return {e.place for e in fields if shared(e)}
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #83e98141
@@ -247,6 +446,23 @@ def _edge(newer: Memory, older: str, why: str, now: datetime) -> MemoryEdge:
     return MemoryEdge(newer.id, older, EdgeType.SUPERSEDES, 1.0, why, now, kind="full", code="F", by="import")
 
 # %% ../../nbs/16_writing/08_notes.ipynb #0557e983
+def _dated(f: MemoryFile, e: Entry) -> str:
+    "Where an entry's time is from; its heading, if the day does not stand in the entry."
+    if e.dated != "its words" or not e.time or e.kind not in ("item", "paragraph", "section"): return e.dated
+    said = f.raw[e.place.start:e.place.end].lstrip()
+    return e.dated if f"{e.time:%Y-%m-%d}".encode() in said and not said.startswith(b"#") else "its heading"
+
+
+def _row(f: MemoryFile, e: Entry, words: str, m: Memory, named: Memory | None, over: Imported | None,
+         out: bool) -> dict[str, Any]:
+    "What the log keeps of an entry."
+    of = named.id if named else over.of if over else ""
+    return ({"id": m.id, "path": e.place.path, "words": words, "title": e.title[:_TITLE],
+             "headings": [*_subject_of(e)], "line": e.place.lines[0], "dated": _dated(f, e)}
+            | ({"over": over.words} if over else {}) | ({"of": of} if of else {})
+            | ({"exported": True} if out else {}))
+
+
 def new_entries(
     files: Sequence[MemoryFile],
     held: Mapping[str, Memory],  # What the notes hold, by id
@@ -259,44 +475,48 @@ def new_entries(
     "The entries that are not in the notes yet."
     memories, edges, known = dict[str, Memory](), list[MemoryEdge](), 0
     rows, left = list[dict[str, Any]](), list[str]()
-    repeated = repeated_titles(e for f in files for e in f.entries)
+    repeated, shared = repeated_titles(e for f in files for e in f.entries), shared_fields(files, before)
+    sources = {x.id: x for some in before.values() for x in some.values()}
+    exports = {f.path for f in files if QUOTED.encode() in f.raw}
+    told = exported_memories(held, sources) if exports else None
     for f in files:
-        new = find_news(f, before.get(f.path, {}), held)
+        new = find_news(f, before.get(f.path, {}), held, told if f.path in exports else None)
         known += len(f.entries) - len(new)
         for n, e, named, over in new:
             was = held.get(over.id) if over else named
-            head = "" if QUOTED.encode() in f.raw else _context_of(e, repeated)
+            head = _context_of(e, repeated, shared)
             try: m = _memory_of(f, n, e, was, commit, namespace, now, head, secrets)
             except BadFact as x: left.append(f"{e.place}: {x}"); continue
             if m.id in memories: known += 1; continue
             memories[m.id] = m
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
-            rows.append({"id": m.id, "path": f.path, "words": words_of(f.entries[n]),
-                         "title": e.title[:_TITLE], "headings": [*_subject_of(e)],
-                         "line": e.place.lines[0], "dated": e.dated}
-                        | ({"over": over.words} if over and was else {})
-                        | ({"of": named.id} if named else {}))
+            rows.append(_row(f, e, words_of(f.entries[n]), m, named, over if was else None, f.path in exports))
     said = _record_edges(files, rows, memories, {**held, **memories}, before, now)
     return Import(tuple(memories.values()), (*edges, *said), tuple(rows), known, len(edges), tuple(left))
+
 
 # %% ../../nbs/16_writing/08_notes.ipynb #76535105
 def _record_edges(files: Sequence[MemoryFile], rows: Sequence[Mapping[str, Any]], new: Mapping[str, Memory],
                   there: Mapping[str, Memory], before: Mapping[str, Mapping[str, Imported]],
                   now: datetime) -> list[MemoryEdge]:
-    "What decision records say of each other."
-    last = {path: x.id for path, known in before.items() for x in known.values()}
-    last |= {r["path"]: str(r["id"]) for r in rows}
-    marks = {f.path: (str(Path(f.path).parent), dict(e.marks)) for f in files for e in f.entries
-             if e.kind == "record"}
-    records = {(folder, m.get("number", "")): path for path, (folder, m) in marks.items()}
+    "What records and issues say of each other."
+    last = {(path, w): x.id for path, known in before.items() for w, x in known.items()}
+    last |= {(str(r["path"]), str(r["words"])): str(r["id"]) for r in rows}
+    found = dict[tuple[str, str], str]()
+    marked = list[tuple[str, str, dict[str, str], str]]()
+    for f in files:
+        for e in (e for e in f.entries if e.kind in ("record", "issue")):
+            folder, marks = str(Path(f.path).parent) if e.kind == "record" else f.path, dict(e.marks)
+            found[folder, marks.get("number", "")] = last.get((f.path, words_of(e)), "")
+            marked.append((f.path, folder, marks, found[folder, marks.get("number", "")]))
     out = []
-    for path, (folder, m) in marks.items():
-        by = records.get((folder, m.get("by", "-")), "")
-        older, newer = last.get(path), last.get(by)
+    for path, folder, marks, older in marked:
+        newer = found.get((folder, marks.get("by") or "-"), "")
         if not older or not newer or not {older, newer} & new.keys(): continue
         if {older, newer} <= there.keys() and there[older].event_time < there[newer].event_time:
             out.append(_edge(there[newer], older, f"the status of {Path(path).name} says so", now))
     return out
+
 
 # %% ../../nbs/16_writing/08_notes.ipynb #eaddd6be
 class _Nothing(Exception): pass

@@ -344,6 +344,7 @@ def json_entries(
 
 
 # %% ../../nbs/16_writing/06_reading.ipynb #56ecbc4a
+EXPORTED = re.compile(rb"^<!-- gnc: ([\w]*) -->[ \t]*\r?$", re.M)  # The last line of an export
 _BANK = {"progress": "progress", "systempatterns": "patterns", "decisionlog": "decisions"}
 
 
@@ -367,6 +368,7 @@ def entries_of(
 ) -> tuple[Entry, ...]:
     "The entries of a file's bytes, whose times its own words give or nobody."
     if _is_json(raw, path): return json_entries(raw, path)
+    raw = EXPORTED.sub(lambda m: b" " * len(m[0]), raw)  # No text, and every byte at its place
     if one := record_entry(raw, path): return (one,)
     found = note_entries(raw, path)
     if not found and (one := file_entry(raw, path)): return (one,)
