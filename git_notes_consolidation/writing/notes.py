@@ -32,6 +32,54 @@ from .write import WritingService, _Held, commit_of
 # %% auto #0
 __all__ = ['words_of', 'versions']
 
+# %% ../../nbs/16_writing/08_notes.ipynb #afe7f081
+def words_of(e: Entry) -> str:
+    "A name for what an entry says, and under which headings."
+    return digest("entry", e.title, e.body, [*e.place.headings])
+
+# %% ../../nbs/16_writing/08_notes.ipynb #372b158c
+_NAMED = ("observation", "issue", "note")  # Kinds that speak of something by its name
+
+
+class Imported(NamedTuple):
+    "An entry that is in the notes."
+    id: str  # Of its memory
+    words: str
+    title: str
+    headings: tuple[str, ...]
+    of: str = ""  # The memory that an export named there
+    path: str = ""  # Empty: it was written into an export
+    line: int = 0
+    dated: str = ""  # Where its time is from
+    kind: str = ""  # Of the entry; earlier runs did not say it
+
+    @property
+    def under(self) -> tuple[str, ...]:
+        "The headings above it, if its file has some."
+        named = self.kind in _NAMED or self.path.lower().endswith(JSON_LINES)
+        return () if named else tuple(h for h in self.headings if h.strip())
+
+
+def _imported(x: Mapping[str, Any]) -> Imported:
+    "A row of the log, which may hold anything."
+    heads, line = x.get("headings"), x.get("line")
+    return Imported(str(x.get("id")), str(x.get("words")), str(x.get("title", "")),
+                    tuple(map(str, heads)) if isinstance(heads, (list, tuple)) else (), str(x.get("of", "")),
+                    "" if x.get("exported") else str(x.get("path")), line if isinstance(line, int) else 0,
+                    str(x.get("dated", "")), str(x.get("kind", "")))
+
+
+def imported_entries(state: State) -> dict[str, dict[str, Imported]]:  # By path and words
+    "What the notes hold of each file, as it was last imported."
+    out: dict[str, dict[str, Imported]] = defaultdict(dict)
+    for op in sorted(state.operations.values(), key=lambda op: op["seq"]):
+        for x in (x for x in op.get("imported") or () if isinstance(x, Mapping)):
+            there = out[str(x.get("path"))]
+            there.pop(str(x.get("over", "")), None)
+            there[str(x.get("words"))] = _imported(x)
+    return out
+
+
 # %% ../../nbs/16_writing/08_notes.ipynb #dfb78ffa
 @dataclass(frozen=True)
 class Held:
@@ -77,6 +125,8 @@ def _given(m: Memory, source: Imported | None) -> tuple[str, str]:
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #447991da
+_SHORT = 12  # Characters of a name, as an export in Markdown has it
+_NAME = re.compile(r"\s*\((?:mem_[a-z2-7]{8,}(?:; )?)?(?:in part replaced by mem_[a-z2-7]+)?\)$")
 _OWN = ("its words", "its fields", "")  # Where an entry's time is from, if it stands beside it
 
 
@@ -97,7 +147,7 @@ def _prose(h: Held, heading: str, day: str) -> str:  # Empty: it must be an item
     first, rest = _given(h.memory, h.source)
     if not h.source or h.amended_by: return ""
     below = first in (heading.lstrip("# "), leading_date(heading.lstrip("# "))[1])
-    if not below and not day: return ""
+    if not below and (not day or h.source.kind != "section"): return ""
     said = inert(rest if below else f"{first}\n{rest}").strip()
     read = markdown_entries(f"# M\n\n{QUOTED}\n\n{heading}\n\n{said}\n\n## Z\n\nz\n".encode(), "x.md")
     same = len(read) == 2 and (read[0].title, read[0].body) == (first, rest) and read[1].title == "Z"
@@ -109,33 +159,35 @@ def _prose(h: Held, heading: str, day: str) -> str:  # Empty: it must be an item
 _DEEPEST = 5  # Headings above an entry; six with the title
 
 
-def _paths(held: Sequence[Held]) -> dict[str, tuple[str, ...]]:  # By the memory's id
-    "The headings under which each memory is written."
+def _alike_files(held: Sequence[Held]) -> set[str]:
+    "The files that have a heading in common with another."
     tops = defaultdict[str, set[str]](set)
-    for h in held:
-        if h.source and h.source.under: tops[h.source.under[0]].add(h.source.path)
-    out = dict[str, tuple[str, ...]]()
-    for h in held:
-        x = h.source
-        path = (x.under if x else ()) or (h.memory.namespace.capitalize(),)
-        if x and x.under and x.path and len(tops[path[0]] - {""}) > 1: path = (x.path, *path)
-        if x and x.dated == "its heading":
-            day, own = f"{h.memory.event_time:%Y-%m-%d}", path[-1] == x.title
-            path = (*path[:-1], f"{day}: {path[-1]}") if own else (*path, day)
-        path = tuple(" ".join(inert(visible(p)).split()) for p in path)
-        out[h.memory.id] = (*path[:_DEEPEST - 1], " / ".join(path[_DEEPEST - 1:]))[:max(1, min(len(path), _DEEPEST))]
-    return out
+    for x in (h.source for h in held):
+        if x and x.under and x.path: tops[x.under[0]].add(x.path)
+    return {p for paths in tops.values() if len(paths) > 1 for p in paths}
+
+
+def _path_of(h: Held, alike: Collection[str]) -> tuple[str, ...]:
+    "The headings under which a memory is written."
+    x = h.source
+    path = (x.under if x else ()) or (h.memory.namespace.capitalize(),)
+    if x and x.dated == "its heading":
+        day, own = f"{h.memory.event_time:%Y-%m-%d}", path[-1] == x.title
+        path = (*path[:-1], f"{day}: {path[-1]}") if own else (*path, day)
+    if x and x.under and x.path in alike: path = (x.path, *path)
+    told = [" ".join(inert(visible(p)).split()) for p in path]
+    return (*told[:_DEEPEST - 1], *([" / ".join(told[_DEEPEST - 1:])] if len(told) >= _DEEPEST else ()))
 
 
 def _groups(held: Sequence[Held]) -> list[tuple[tuple[str, ...], list[Held]]]:
     "The memories by their headings: those of files in the files' order, the rest the newest first."
-    paths = _paths(held)
+    alike = _alike_files(held)
     def place(h: Held) -> tuple[str, int, float, str]:
         x = h.source
         return (x.path, x.line, 0.0, "") if x else ("\U0010ffff", 0, -h.at.timestamp(), h.memory.id)
     found, first = defaultdict[tuple[str, ...], list[Held]](list), dict[tuple[str, ...], Any]()
     for h in sorted(held, key=place):
-        path = paths[h.memory.id]
+        path = _path_of(h, alike)
         found[path].append(h)
         known = (h.source.path, h.source.line, "") if h.source and h.source.under else ("\U0010ffff", 0, path[0])
         for n in range(1, len(path) + 1): first.setdefault(path[:n], known)
@@ -197,53 +249,9 @@ def fit_memories(
     n = bisect_left(range(len(held)), True, key=lambda n: bool(excess(budget, form(held[:n + 1]).encode())))
     return [*held[:n]]
 
-# %% ../../nbs/16_writing/08_notes.ipynb #afe7f081
-def words_of(e: Entry) -> str:
-    "A name for what an entry says, and under which headings."
-    return digest("entry", e.title, e.body, [*e.place.headings])
-
-# %% ../../nbs/16_writing/08_notes.ipynb #372b158c
-class Imported(NamedTuple):
-    "An entry that is in the notes."
-    id: str  # Of its memory
-    words: str
-    title: str
-    headings: tuple[str, ...]
-    of: str = ""  # The memory that an export named there
-    path: str = ""  # Empty: it was written into an export
-    line: int = 0
-    dated: str = ""  # Where its time is from
-
-    @property
-    def under(self) -> tuple[str, ...]:
-        "The headings above it, if its file has some."
-        return () if self.path.lower().endswith(JSON_LINES) else tuple(h for h in self.headings if h.strip())
-
-
-def _imported(x: Mapping[str, Any]) -> Imported:
-    "A row of the log, which may hold anything."
-    heads, line = x.get("headings"), x.get("line")
-    return Imported(str(x.get("id")), str(x.get("words")), str(x.get("title", "")),
-                    tuple(map(str, heads)) if isinstance(heads, (list, tuple)) else (), str(x.get("of", "")),
-                    "" if x.get("exported") else str(x.get("path")), line if isinstance(line, int) else 0,
-                    str(x.get("dated", "")))
-
-
-def imported_entries(state: State) -> dict[str, dict[str, Imported]]:  # By path and words
-    "What the notes hold of each file, as it was last imported."
-    out: dict[str, dict[str, Imported]] = defaultdict(dict)
-    for op in sorted(state.operations.values(), key=lambda op: op["seq"]):
-        for x in (x for x in op.get("imported") or () if isinstance(x, Mapping)):
-            there = out[str(x.get("path"))]
-            there.pop(str(x.get("over", "")), None)
-            there[str(x.get("words"))] = _imported(x)
-    return out
-
-
 # %% ../../nbs/16_writing/08_notes.ipynb #d0b7bc58
 _ALIKE = 0.6  # Of their words, from which a line is a version of another
 _MOST = 100_000  # Pairs that are looked at
-_NAMED = ("observation", "issue", "note")  # Kinds that speak of something by its name
 
 
 def _subject_of(e: Entry) -> tuple[str, ...]:
@@ -275,10 +283,6 @@ def versions(
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #90432d06
-_SHORT = 12  # Characters of a name, as an export in Markdown has it
-_NAME = re.compile(r"\s*\((?:mem_[a-z2-7]{8,}(?:; )?)?(?:in part replaced by mem_[a-z2-7]+)?\)$")
-
-
 def _without_name(e: Entry, named: Mapping[str, Memory],
               ours: bool = False) -> tuple[Entry, Memory | None]:
     "An entry without what an export wrote behind it, and the memory that it named."
@@ -306,8 +310,9 @@ def exported_memories(held: Mapping[str, Memory], sources: Mapping[str, Imported
     found = dict[_Words, Memory]()
     for m in held.values():
         for told in (m, redacted_memory(m)):
-            found.setdefault(_words("\n".join(_given(told, sources.get(m.id)))), m)
-            found.setdefault(_words(told.text), m)
+            said = "\n".join(_given(told, sources.get(m.id)))
+            behind = leading_date(f"2026-01-01: {said}")[1]  # Signs at its beginning go with the day
+            for text in (said, behind, told.text): found.setdefault(_words(text), m)
     return Exported(found, sources)
 
 
@@ -424,6 +429,7 @@ class Import:
     edges: tuple[MemoryEdge, ...] = ()
     rows: tuple[dict[str, Any], ...] = ()  # For the log
     known: int = 0  # Entries that are there already
+    files: tuple[dict[str, Any], ...] = ()  # How many entries of each are known, new and left
     versions: int = 0  # Of the memories, those that are a newer version
     left: tuple[str, ...] = ()  # What is not written, and why
     run_id: str = ""  # Empty: nothing was written
@@ -458,7 +464,8 @@ def _row(f: MemoryFile, e: Entry, words: str, m: Memory, named: Memory | None, o
     "What the log keeps of an entry."
     of = named.id if named else over.of if over else ""
     return ({"id": m.id, "path": e.place.path, "words": words, "title": e.title[:_TITLE],
-             "headings": [*_subject_of(e)], "line": e.place.lines[0], "dated": _dated(f, e)}
+             "headings": [*_subject_of(e)], "line": e.place.lines[0], "dated": _dated(f, e),
+             "kind": e.kind}
             | ({"over": over.words} if over else {}) | ({"of": of} if of else {})
             | ({"exported": True} if out else {}))
 
@@ -474,7 +481,7 @@ def new_entries(
 ) -> Import:
     "The entries that are not in the notes yet."
     memories, edges, known = dict[str, Memory](), list[MemoryEdge](), 0
-    rows, left = list[dict[str, Any]](), list[str]()
+    rows, counts, left = list[dict[str, Any]](), list[dict[str, Any]](), list[str]()
     repeated, shared = repeated_titles(e for f in files for e in f.entries), shared_fields(files, before)
     sources = {x.id: x for some in before.values() for x in some.values()}
     exports = {f.path for f in files if QUOTED.encode() in f.raw}
@@ -482,6 +489,7 @@ def new_entries(
     for f in files:
         new = find_news(f, before.get(f.path, {}), held, told if f.path in exports else None)
         known += len(f.entries) - len(new)
+        had, missed = len(memories), len(left)
         for n, e, named, over in new:
             was = held.get(over.id) if over else named
             head = _context_of(e, repeated, shared)
@@ -491,8 +499,12 @@ def new_entries(
             memories[m.id] = m
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
             rows.append(_row(f, e, words_of(f.entries[n]), m, named, over if was else None, f.path in exports))
+        more, out = len(memories) - had, len(left) - missed
+        counts.append({"path": f.path, "entries": len(f.entries), "known": len(f.entries) - more - out,
+                       "new": more, "left": out})
     said = _record_edges(files, rows, memories, {**held, **memories}, before, now)
-    return Import(tuple(memories.values()), (*edges, *said), tuple(rows), known, len(edges), tuple(left))
+    return Import(tuple(memories.values()), (*edges, *said), tuple(rows), known, tuple(counts), len(edges),
+                  tuple(left))
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #76535105
