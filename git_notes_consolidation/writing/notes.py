@@ -160,11 +160,13 @@ _DEEPEST = 5  # Headings above an entry; six with the title
 
 
 def _alike_files(held: Sequence[Held]) -> set[str]:
-    "The files that have a heading in common with another."
-    tops = defaultdict[str, set[str]](set)
-    for x in (h.source for h in held):
-        if x and x.under and x.path: tops[x.under[0]].add(x.path)
-    return {p for paths in tops.values() if len(paths) > 1 for p in paths}
+    "The files that have a heading in common with another, or an entry that names its file."
+    tops, named = defaultdict[str, set[str]](set), set[str]()
+    for h in held:
+        if not (x := h.source) or not x.under or not x.path: continue
+        tops[x.under[0]].add(x.path)
+        if f"({x.path}): " in h.memory.summary: named.add(x.path)
+    return named.union(*(paths for paths in tops.values() if len(paths) > 1))
 
 
 def _path_of(h: Held, alike: Collection[str]) -> tuple[str, ...]:
@@ -397,7 +399,8 @@ def _context_of(e: Entry, repeated: Collection[str], shared: Collection[FilePlac
     note = dict(e.marks).get("note", "")
     if note: return note if e.title != note else ""
     head = _above(e) if _is_field(e) or e.title in repeated else ""
-    return ", ".join(filter(None, (head, e.place.path))) if e.place in shared else head
+    if e.place not in shared: return head
+    return f"{head} ({e.place.path})" if head else e.place.path
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #6c8929fc

@@ -364,45 +364,27 @@ def _import_lines(r: Any, dry_run: bool, all_: bool) -> Iterator[Text | Table]:
 
 def _counts_table(files: Sequence[dict[str, Any]]) -> Table:
     "How many entries of each file are known, new and left."
-    table = Table("file", *(Text(x, justify="right") for x in ("entries", "known", "new", "left")), box=None,
-                  header_style="dim", padding=(0, 2, 0, 0))
-    for x in files: table.add_row(plain(x["path"], 50), *(str(x[k]) for k in ("entries", "known", "new", "left")))
+    names = ("entries", "known", "new", "left")
+    table = Table("file", *names, box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for x in files: table.add_row(plain(x["path"], 44), *(str(x[k]) for k in names))
     for c in table.columns[1:]: c.justify = "right"
     return table
 
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #31bc0969
-_RECORDS = re.compile(r"(?:^|/)(?:adrs?|decisions)/[^/]+\\.md$")
+_RECORDS = re.compile(r"(?:^|/)(?:adrs?|decisions)/[^/]+\.md$")
 
 
-def _importable(repo: Repo) -> list[str]:
-    "What a repository has that may hold memories."
-    tree, top = file_check.read_tree(repo), Path(repo.worktree or ".")
-    found = [p for p in file_check.agent_files(tree) if not (top / p).is_symlink()]
-    found += sorted({p.rpartition("/")[0] for p in tree.files if _RECORDS.search(p)})
-    return found + [p for p in (".beads/issues.jsonl",) if (top / p).is_file()]
-
-
-def _offer_files(call: Call) -> None:
-    "Say which files could be imported, and how."
+def _importable(call: Call) -> dict[Path, str]:  # With the names to type
+    "What may hold memories here."
     repo = open_repo(call.repo)
-    with call.bar() as bar:
-        bar.add_task("reading files")
-        rows = [{"path": p, "entries": n} for p in _importable(repo)
-                if (n := _count_entries(Path(repo.worktree or ".") / p))]
-    with suppress(RepoError):
-        if n := _count_entries(claude_folder(call.repo, os.environ)): rows.append({"path": "--claude", "entries": n})
-    if not rows:
-        raise Usage("there is no CLAUDE.md, AGENTS.md, memory bank or other file here that holds memories; "
-                    "name one: gnc import FILE")
-    table = Table("file", Text("entries", justify="right"), box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for r in rows[:20]: table.add_row(plain(r["path"], 60), str(r["entries"]))
-    more = [f"… and {len(rows) - 20} more"] if len(rows) > 20 else []
-    names = [os.path.relpath(Path(repo.worktree or ".") / r["path"]) if r["path"] != "--claude" else "--claude"
-             for r in rows[:6]]
-    call.show(rows, Text("Files here that may hold memories; nothing was read into the notes:", style="bold"),
-              table, *more, "What an import would add:",
-              Text(plain("  " + shlex.join(["gnc", "import", *names, "--dry-run"])), overflow="ignore"))
+    tree, top = file_check.read_tree(repo), Path(repo.worktree or ".")
+    names = [p for p in file_check.agent_files(tree) if not (top / p).is_symlink()]
+    names += sorted({p.rpartition("/")[0] for p in tree.files if _RECORDS.search(p)})
+    names += [p for p in (".beads/issues.jsonl",) if (top / p).is_file()]
+    found = {top / p: os.path.relpath(top / p) for p in names}
+    with suppress(RepoError): found[claude_folder(call.repo, os.environ)] = "--claude"
+    return found
 
 
 def _count_entries(path: Path) -> int:
@@ -412,6 +394,25 @@ def _count_entries(path: Path) -> int:
         for p in files_reading.memory_files(path):
             with suppress(RepoError): n += len(files_reading.read_memory_file(p, blame=False).entries)
     return n
+
+
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #cafb94f3
+def _offer_files(call: Call) -> None:
+    "Say which files could be imported, and how."
+    with call.bar() as bar:
+        bar.add_task("reading files")
+        found = {name: n for p, name in _importable(call).items() if (n := _count_entries(p))}
+    if not found:
+        raise Usage("there is no CLAUDE.md, AGENTS.md, memory bank or other file here that holds memories; "
+                    "name one: gnc import FILE")
+    table = Table("file", "entries", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for name, n in [*found.items()][:20]: table.add_row(plain(name, 60), str(n))
+    table.columns[1].justify = "right"
+    more = [f"… and {len(found) - 20} more"] if len(found) > 20 else []
+    again = shlex.join(["gnc", "import", *[*found][:6], "--dry-run"])
+    call.show([{"path": name, "entries": n} for name, n in found.items()],
+              Text("Files here that may hold memories; nothing was written. See what is new in them:"),
+              Text(plain(f"  {again}"), overflow="ignore"), "", table, *more)
 
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #16ee07ac
