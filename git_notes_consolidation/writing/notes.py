@@ -130,15 +130,23 @@ _NAME = re.compile(r"\s*\((?:mem_[a-z2-7]{8,}(?:; )?)?(?:in part replaced by mem
 _OWN = ("its words", "its fields", "")  # Where an entry's time is from, if it stands beside it
 
 
+def _amended(h: Held) -> str:
+    return f" (in part replaced by {h.amended_by[:_SHORT]})" if h.amended_by else ""
+
+
+_NO_ITEM = re.compile(r"[-*_ \t]*")  # A rule, behind the sign of an item
+
+
 def _item(h: Held, dated: bool = False) -> str:
-    "A memory as an item of a list."
+    "A memory as an item of a list, in the form that is read back."
     first, rest = _given(h.memory, h.source)
-    bare = h.source and h.source.dated not in _OWN and not dated
-    if bare and (titled(f"{first}\n{rest}") != (None, first, rest) or not re.search(r"\w", first)): bare = False
-    part = f" (in part replaced by {h.amended_by[:_SHORT]})" if h.amended_by else ""
-    day = "" if bare else f"{h.at:%Y-%m-%d}: "
-    below = "".join(f"  {x}".rstrip() + "\n" for x in inert(rest).split("\n") if rest)
-    return inert(f"- {day}{first}{part}") + f"\n{below}"
+    own = not h.source or dated or h.source.dated in _OWN
+    days = (f"{h.at:%Y-%m-%d}: ", "")[::1 if own else -1]
+    day = next((x for x in days if titled(f"{x}{first}\n{rest}")[1:] == (first, rest)
+                and (x or not _NO_ITEM.fullmatch(first))), days[0])
+    gap = "\n" if re.match(r"[ \t|:=-]+(?:\n|$)", rest) else ""  # Or the first line heads a table
+    below = gap + "".join(f"  {x}".rstrip() + "\n" for x in inert(rest).split("\n") if rest)
+    return inert(f"- {day}{first}{_amended(h)}") + f"\n{below}"
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #0cc8839c
@@ -220,9 +228,9 @@ def _document(held: Sequence[Held], plain: bool) -> str:
 def as_markdown(held: Sequence[Held]) -> str:
     "The memories as a file for agents and people, which `gnc import` reads back."
     text = _document(held, False)
-    read = (_NAME.sub("", e.title) + f" {e.body}" for e in entries_of(text.encode(), "x.md"))
-    said = (" ".join(_given(h.memory, h.source)) for h in held)
-    same = sorted(x.split() for x in read) == sorted(x.split() for x in said)
+    read = (f"{e.title}\n{e.body}".split() for e in entries_of(text.encode(), "x.md"))
+    said = (f"{_amended(h)}\n".join(_given(h.memory, h.source)).split() for h in held)
+    same = sorted(read) == sorted(said)
     return text if same else _document(held, True)
 
 
@@ -248,8 +256,12 @@ def fit_memories(
     form: Callable[[Sequence[Held]], str] = as_markdown,
 ) -> list[Held]:
     "As many as fit, the most worth keeping."
-    n = bisect_left(range(len(held)), True, key=lambda n: bool(excess(budget, form(held[:n + 1]).encode())))
+    def over(n: int) -> bool: return bool(excess(budget, form(held[:n + 1]).encode()))
+    few = 1
+    while few < len(held) and not over(few - 1): few *= 2  # A small budget asks for no large document
+    n = bisect_left(range(min(few, len(held))), True, key=over)
     return [*held[:n]]
+
 
 # %% ../../nbs/16_writing/08_notes.ipynb #d0b7bc58
 _ALIKE = 0.6  # Of their words, from which a line is a version of another
@@ -313,8 +325,8 @@ def exported_memories(held: Mapping[str, Memory], sources: Mapping[str, Imported
     for m in held.values():
         for told in (m, redacted_memory(m)):
             said = "\n".join(_given(told, sources.get(m.id)))
-            behind = leading_date(f"2026-01-01: {said}")[1]  # Signs at its beginning go with the day
-            for text in (said, behind, told.text): found.setdefault(_words(text), m)
+            dated = f"{told.event_time:%Y-%m-%d}: {said}"  # Signs behind a day are read as a part of it
+            for text in (said, dated, leading_date(dated)[1], told.text): found.setdefault(_words(text), m)
     return Exported(found, sources)
 
 
@@ -351,8 +363,9 @@ def find_news(
     moved = {(*text[max(0, text.find(title)):].split(),) for text, title in said}
     new = list[tuple[int, Entry, Memory | None]]()
     for n, (e, w) in enumerate(zip(f.entries, words)):
+        whole = _words(e.text)
         e, was = _without_name(e, named, told is not None)
-        known = told.by_words.get(_words(e.text)) if told else None
+        known = told.by_words.get(whole) or told.by_words.get(_words(e.text)) if told else None
         was = was or known
         same = was and was.id not in changed and (was is known or _words(was.text) == _words(e.text))
         if was: stays.add(was.id)

@@ -416,7 +416,7 @@ def test_export_stays_in_its_budget_and_is_read_back(repo):
     gnc("import", "MEMORY.md"); gnc("consolidate")
     assert len(gnc("export", "--bytes", 150).out.encode()) <= 150
     Path("OUT.md").write_text(gnc("export").out)
-    assert {e.title.partition(" (mem_")[0] for e in read_memory_file("OUT.md").entries} == {"Lint before every push", "The request timeout is 60 s"}
+    assert {e.title for e in read_memory_file("OUT.md").entries} == {"Lint before every push", "The request timeout is 60 s"}
     for form in ("md", "jsonl", "csv"): assert 0 < len(gnc("export", "--format", form, "--bytes", 400).out.encode()) <= 400
     assert gnc("export", "--format", "csv").out.count("\n") == 3 and gnc("export", "--format", "md", "--namespace", "nope").code == 2
 
