@@ -470,7 +470,8 @@ def _edge(newer: Memory, older: str, why: str, now: datetime) -> MemoryEdge:
 # %% ../../nbs/16_writing/08_notes.ipynb #0557e983
 def _dated(f: MemoryFile, e: Entry) -> str:
     "Where an entry's time is from; its heading, if the day does not stand in the entry."
-    if e.dated != "its words" or not e.time or e.kind not in ("item", "paragraph", "section"): return e.dated
+    if not e.time or e.kind not in ("item", "paragraph", "section"): return e.dated
+    if e.dated != "its words": return "its file" if e.dated == "its fields" else e.dated
     said = f.raw[e.place.start:e.place.end].lstrip()
     return e.dated if f"{e.time:%Y-%m-%d}".encode() in said and not said.startswith(b"#") else "its heading"
 

@@ -271,9 +271,8 @@ def _chat_of(row: _Row) -> str:  # Empty: of none
 
 
 def _refuse_chat(name: str, path: str) -> None:
-    raise BadFile(f"{path} is a conversation with {name}, and no memory: what was dropped later stands in it "
-                  "like what still holds. Let an agent write down from it what still holds, a fact a line, "
-                  "into a MEMORY.md; then: gnc import MEMORY.md")
+    raise BadFile(f"{path} is a conversation with {name}, not a memory: what was dropped stands in it too. Let "
+                  "an agent write what still holds into MEMORY.md, one fact a line; then gnc import MEMORY.md")
 
 
 # %% ../../nbs/16_writing/06_reading.ipynb #0deacf31

@@ -278,7 +278,8 @@ def _undo(call: Call, found: Sequence[Path], folders: bool) -> None:
 def _end(call: Call, skipped: Sequence[str], refused: Sequence[str]) -> None:
     "Say what was not done."
     if not call.as_json:
-        for x in (*skipped, *refused): call.warn(x, "yellow")
+        more = [f"… and {len(skipped) - 8} more"] if len(skipped) > 9 else []
+        for x in (*(skipped[:8] if more else skipped), *more, *refused): call.warn(x, "yellow")
     if refused: raise typer.Exit(3)
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #90878cdb
