@@ -341,6 +341,78 @@ def test_a_large_odd_file_costs_seconds_at_most(text):
     assert time.process_time() - begin < 6
 
 
+# Of other programs
+
+ISSUE = {"id": "p-1", "title": "Retry the gateway", "description": "Most timeouts pass.", "status": "closed", "issue_type": "bug", "priority": 0,
+         "created_at": "2026-02-01T08:00:00Z", "updated_at": "2026-02-03T08:00:00Z", "closed_at": "2026-02-02T08:00:00Z", "close_reason": "three attempts"}
+SEEN = {"memory_session_id": "s", "project": "parcels", "type": "decision", "title": "Retry three times", "text": None, "narrative": "We read the logs.",
+        "facts": '["The timeout is 30 s"]', "created_at": "2026-02-01T08:00:00.000Z", "created_at_epoch": 1769932800000}
+ENTITY = {"type": "entity", "name": "gateway", "entityType": "service", "observations": ["runs on wren"]}
+NOTE = "---\ntitle: Gateway\npermalink: gateway\ncreated: 2026-02-01\n---\n# Gateway\n\n## Observations\n- [decision] Retry #a (by Bo)\n- [ ] Ask\n\n" \
+    "## Relations\n- part_of [[Shop]]\n"
+
+
+def rows(*values): return "".join(json.dumps(x) + "\n" for x in values)
+
+
+@pytest.mark.parametrize("name, text, told", [
+    ("issues.jsonl", rows(ISSUE), [("Issue p-1 (closed): Retry the gateway", "2026-02-02", "progress")]),
+    ("beads.txt", rows(ISSUE | {"status": "in_progress"}), [("Issue p-1 (in progress): Retry the gateway", "2026-02-03", "progress")]),
+    ("issues.jsonl", rows(ISSUE | {"status": "open", "issue_type": "decision", "updated_at": "0001-01-01T00:00:00Z"}),
+     [("Issue p-1 (open): Retry the gateway", "2026-02-01", "decisions")]),
+    ("issues.jsonl", rows(ISSUE | {"issue_type": "message"}, ISSUE | {"ephemeral": True}, ISSUE | {"status": "tombstone"},
+                          {"_type": "memory", "key": "k", "value": "It counts"}),
+     [("It counts", None, "")]),
+    ("mem.json", json.dumps({"observations": [SEEN], "sessions": [{"id": 1}], "prompts": [{"prompt_text": "Please", "created_at_epoch": 1}],
+                             "summaries": [SEEN | {"request": "Retries", "learned": "They pass", "created_at": "2026-02-02T00:00:00Z"}]}, indent=2),
+     [("Retry three times", "2026-02-01", "decisions"), ("Session: Retries", "2026-02-02", "progress")]),
+    ("mem.json", json.dumps({"observations": [SEEN, SEEN | {"project": "shop", "type": "bugfix"}]}),
+     [("parcels: Retry three times", "2026-02-01", "decisions"), ("shop: Retry three times", "2026-02-01", "learnings")]),
+    ("memory.json", json.dumps({"entities": [ENTITY], "relations": [{"from": "a", "to": "b", "relationType": "calls"}]}, indent=1),
+     [("gateway: runs on wren", None, ""), ("a calls b", None, "")]),
+    ("Gateway.md", NOTE, [("[decision] Retry #a (by Bo)", "2026-02-01", "decisions"), ("[ ] Ask", "2026-02-01", ""), ("part_of [[Shop]]", "2026-02-01", "")]),
+    ("memory-bank/systemPatterns.md", "# Patterns\n\n- Ports and adapters\n", [("Ports and adapters", None, "patterns")]),
+    (".serena/memories/style.md", "# Style\n\n- Short functions\n", [("Short functions", None, "")]),
+    ("links.md", "[{a}](b.md)\n\n- item\n", [("[{a}](b.md)", None, ""), ("item", None, "")]),
+])
+def test_a_file_of_another_program_is_read(name, text, told):
+    assert [(e.title, e.time and f"{e.time:%Y-%m-%d}", e.namespace) for e in entries_of(text.encode(), name)] == told
+
+
+def test_an_issue_says_how_it_ended():
+    ties = [{"type": "blocks", "depends_on_id": "p-9"}, {"type": "supersedes", "depends_on_id": "p-2"}]
+    e, = entries_of(rows(ISSUE | {"dependencies": ties}).encode(), "x.jsonl")
+    assert e.body == "Closed 2026-02-02, replaced by p-2: three attempts\n\nMost timeouts pass." and not e.loose
+
+
+@pytest.mark.parametrize("text", [
+    json.dumps([{"title": "x", "create_time": 1.5, "mapping": {"a": {"message": None}}, "current_node": "a"}]),
+    json.dumps([{"uuid": "u", "name": "x", "chat_messages": [{"sender": "human", "text": "hi"}]}], indent=1),
+    rows({"type": "summary", "summary": "x", "leafUuid": "u"}, {"type": "user", "sessionId": "s", "uuid": "u", "message": {"role": "user", "content": "hi"}}),
+    rows({"type": "queue-operation", "sessionId": "s"}, {"type": "user", "sessionId": "s", "uuid": "u", "message": {"role": "user", "content": "hi"}}),
+    rows({"timestamp": "2026-01-01T00:00:00Z", "type": "session_meta", "payload": {"id": "s"}}), rows({"session_id": "s", "ts": 1, "text": "please"}),
+    json.dumps({"messages": [{"role": "user", "content": "hi"}]})], ids=["ChatGPT", "Claude", "Claude Code", "its queue", "Codex", "its prompts", "messages"])
+def test_a_conversation_is_said_to_be_no_memory(repo, text):
+    Path("chat.json").write_text(text)
+    told = gnc("import", "chat.json")
+    assert told.code == 1 and "not a memory" in told.err and "gnc import MEMORY.md" in told.err and "hi" not in told.err.split()
+
+
+KEYS = st.sampled_from([*ISSUE, *SEEN, *ENTITY, "type", "from", "to"])
+ODD = st.none() | st.booleans() | st.floats() | st.text(max_size=6) | st.sampled_from(["2026-01-01", "../x", "\x1b[2J", "closed", "9" * 400])
+JSON_VALUES = st.recursive(ODD, lambda x: st.lists(x, max_size=3) | st.dictionaries(KEYS, x, max_size=4), max_leaves=8)
+OURS = {"text": "a", "title": "b", "at": "c", "namespace": "d", "id": "e"}
+
+
+@given(st.sampled_from([ISSUE, SEEN, ENTITY, OURS, {"_type": "memory", "key": "k", "value": "v"}]), st.data())
+def test_values_of_any_type_are_read_or_left(row, data):
+    odd = row | data.draw(st.dictionaries(st.sampled_from([*row, "dependencies", "labels"]), JSON_VALUES, max_size=4))
+    for text in (rows(odd), json.dumps([odd, row], indent=1), json.dumps({"x": [odd]})):
+        f = read(text, "x.jsonl")
+        assert all(e.title and "\n" not in e.title for e in f.entries)
+        notes.new_entries([f], {}, {}, "a" * 40, "learnings", SAMPLE_NOW, False)
+
+
 # By others
 
 def as_file(story, dated=True):
@@ -496,6 +568,39 @@ def test_what_looks_like_a_secret_is_named_and_left_out(repo):
         assert token not in told.out + told.err and "MEMORY.md:9: it seems to hold a secret (github-token)" in " ".join(told.out.split())
     assert gnc("--json", "import", "MEMORY.md").json["known"] == 5
     assert gnc("--json", "import", "MEMORY.md", "--with-secrets").json["added"] == 1
+
+
+def test_an_issue_that_closes_is_a_newer_version_and_what_it_superseded_is_replaced(repo):
+    Path(".beads").mkdir()
+    now = ISSUE | {"status": "open", "closed_at": None}
+    Path(".beads/issues.jsonl").write_text(rows(now, ISSUE | {"id": "p-2", "title": "No retries", "created_at": "2026-01-01T00:00:00Z", "dependencies": [
+        {"issue_id": "p-2", "depends_on_id": "p-1", "type": "supersedes"}]}))
+    assert gnc("--json", "import", ".beads/issues.jsonl").json["added"] == 2
+    assert "(open): Retry the gateway" in gnc("export").out and "No retries" not in gnc("export").out
+    Path(".beads/issues.jsonl").write_text(rows(ISSUE | {"title": "Call it again"}))
+    r = gnc("--json", "import", ".beads/issues.jsonl").json
+    assert (r["added"], r["versions"]) == (1, 1) and "(open)" not in gnc("export").out and gnc("--json", "audit").code == 0
+
+
+def test_who_names_no_file_sees_which_there_are(repo):
+    assert gnc("--json", "import").json == [{"path": "MEMORY.md", "entries": 4}]
+    Path("docs/adr").mkdir(parents=True), Path(".beads").mkdir()
+    Path("docs/adr/0003-x.md").write_text("# 3. Redis\n\n## Status\n\nAccepted\n")
+    Path(".beads/issues.jsonl").write_text(rows(ISSUE))
+    told = gnc("import")
+    assert told.code == 0 and "gnc import MEMORY.md docs/adr .beads/issues.jsonl --dry-run" in told.out
+    several = gnc("import", "MEMORY.md", "docs/adr", ".beads/issues.jsonl", "--dry-run")
+    assert [x.split() for x in several.out.splitlines()[1:5]] == [
+        ["file", "entries", "known", "new", "left"], ["MEMORY.md", *"4040"], ["docs/adr/0003-x.md", *"1010"], [".beads/issues.jsonl", *"1010"]]
+    assert gnc("--json", "status").json["memories"] == 0
+
+
+def test_a_field_below_the_same_heading_in_two_files_names_its_file_in_a_copy_it_does_not(repo):
+    for name, more in (("shop", "- Sells parcels\n"), ("gateway", "- Runs on wren\n")): Path(f"{name}.md").write_text(f"## Status\n\n- **State**: done\n{more}")
+    for name in ("CLAUDE", "AGENTS"): Path(f"{name}.md").write_text("## Rules\n\n- **Build**: make\n- Lint\n")
+    gnc("import", "shop.md", "gateway.md", "CLAUDE.md", "AGENTS.md")
+    assert {"Status (shop.md): **State**: done", "Status (gateway.md): **State**: done", "Rules: **Build**: make"} <= held()
+    assert "## shop.md\n\n### Status\n\n- **State**: done\n- Sells parcels\n" in gnc("export").out
 
 
 # Claude Code
