@@ -24,7 +24,8 @@ from ..llm.redact import redacted_memory
 from ..session.fast_start import QUOTED
 from ..store.state import State
 from .decide import BadFact, Draft, make_fact
-from .markdown import Entry, FilePlace, label_of, leading_date, markdown_entries, titled
+from .markdown import (
+    Entry, FilePlace, label_of, leading_date, markdown_entries, titled)
 from .reading import EXPORTED, JSON_LINES, MemoryFile, entries_of
 from .tidy import Budget, excess
 from .write import WritingService, _Held, commit_of
@@ -189,18 +190,23 @@ def _path_of(h: Held, alike: Collection[str]) -> tuple[str, ...]:
     return (*told[:_DEEPEST - 1], *([" / ".join(told[_DEEPEST - 1:])] if len(told) >= _DEEPEST else ()))
 
 
+_LAST = "\U0010ffff"  # Behind the path of any file
+
+
+def _place(h: Held) -> tuple[str, int, float, str]:
+    "The files in their order, then what came from none, the newest first."
+    return (h.source.path, h.source.line, 0.0, "") if h.source else (_LAST, 0, -h.at.timestamp(), h.memory.id)
+
+
 def _groups(held: Sequence[Held]) -> list[tuple[tuple[str, ...], list[Held]]]:
-    "The memories by their headings: those of files in the files' order, the rest the newest first."
+    "The memories by their headings, each heading where its first memory stands."
     alike = _alike_files(held)
-    def place(h: Held) -> tuple[str, int, float, str]:
-        x = h.source
-        return (x.path, x.line, 0.0, "") if x else ("\U0010ffff", 0, -h.at.timestamp(), h.memory.id)
     found, first = defaultdict[tuple[str, ...], list[Held]](list), dict[tuple[str, ...], Any]()
-    for h in sorted(held, key=place):
-        path = _path_of(h, alike)
+    for h in sorted(held, key=_place):
+        path, x = _path_of(h, alike), h.source
         found[path].append(h)
-        known = (h.source.path, h.source.line, "") if h.source and h.source.under else ("\U0010ffff", 0, path[0])
-        for n in range(1, len(path) + 1): first.setdefault(path[:n], known)
+        for n in range(1, len(path) + 1):
+            first.setdefault(path[:n], (x.path, x.line, "") if x and x.under else (_LAST, 0, path[0]))
     return sorted(found.items(), key=lambda x: [(first[x[0][:n]], x[0][:n]) for n in range(1, len(x[0]) + 1)])
 
 
@@ -210,19 +216,23 @@ def _code(memory: str) -> str: return re.sub(r"\W", "", memory)[-_CODE:].rjust(_
 _CODE = 3  # Characters by which a memory is known that is no longer in a file
 
 
+def _group_text(few: Sequence[Held], heading: str, plain: bool) -> str:
+    "What stands below a heading: one section of prose, or a list."
+    x = few[0].source
+    day = heading.lstrip("# ") if x and x.dated == "its heading" else ""
+    whole = "" if plain or len(few) > 1 else _prose(few[0], heading, day)
+    return whole or "".join(_item(h, plain) for h in few)
+
+
 def _document(held: Sequence[Held], plain: bool) -> str:
     "The memories in Markdown; plain: each an item with its day."
     out, last = [f"# Memory\n\n{QUOTED}\n"], tuple[str, ...]()
     for path, few in _groups(held):
         same = next((n for n, (a, b) in enumerate(zip(path, last)) if a != b), min(len(path), len(last)))
-        heads = [f"{'#' * (n + 2)} {path[n]}" for n in range(same, len(path))]
-        out += (f"\n{x}\n" for x in heads)
-        day = few[0].source is not None and few[0].source.dated == "its heading"
-        whole = "" if plain or len(few) > 1 or not heads else _prose(few[0], heads[-1], path[-1] if day else "")
-        out.append("\n" + (whole or "".join(_item(h, plain) for h in few)))
+        heads = [f"{'#' * (n + 2)} {x}" for n, x in enumerate(path)]
+        out += [*(f"\n{x}\n" for x in heads[same:]), "\n", _group_text(few, heads[-1], plain)]
         last = path
-    codes = "".join(_code(h.memory.id) for h in held)
-    return "".join([*out, f"\n<!-- gnc: {codes} -->\n"])
+    return "".join([*out, f"\n<!-- gnc: {''.join(_code(h.memory.id) for h in held)} -->\n"])
 
 
 def as_markdown(held: Sequence[Held]) -> str:
@@ -316,6 +326,7 @@ def _words(text: str) -> _Words: return (*visible(text).split(),)
 class Exported(NamedTuple):
     "What an export may hold of the notes."
     by_words: Mapping[_Words, Memory]
+    memories: Mapping[str, Memory]  # By id
     sources: Mapping[str, Imported]  # By the memory's id
 
 
@@ -327,20 +338,25 @@ def exported_memories(held: Mapping[str, Memory], sources: Mapping[str, Imported
             said = "\n".join(_given(told, sources.get(m.id)))
             dated = f"{told.event_time:%Y-%m-%d}: {said}"  # Signs behind a day are read as a part of it
             for text in (said, dated, leading_date(dated)[1], told.text): found.setdefault(_words(text), m)
-    return Exported(found, sources)
+    return Exported(found, held, sources)
 
 
-def _missing(f: MemoryFile, there: Iterable[Imported], told: Exported, stays: Collection[str]) -> list[Imported]:
+def _missing(
+    f: MemoryFile,
+    there: Iterable[Imported],
+    told: Exported,
+    stays: Collection[str],  # Ids of what is in the file
+) -> list[Imported]:
     "The memories whose line is gone from an export, by its last line."
     m = EXPORTED.search(f.raw)
     codes = Counter(re.findall("." * _CODE, m[1].decode()) if m else ())
     codes.subtract(map(_code, stays))
-    changed, out = {x.of for x in there}, list[Imported]()
-    for m_ in told.by_words.values():
-        if codes[_code(m_.id)] < 1 or m_.id in changed or m_.id in stays: continue
-        x = told.sources.get(m_.id)
-        under = (x.under if x else ()) or (m_.namespace.capitalize(),)
-        out.append(Imported(m_.id, "", _given(m_, x)[0], under[-1:]))
+    done, out = {x.of for x in there}.union(stays), list[Imported]()
+    for i, memory in told.memories.items():
+        if codes[_code(i)] < 1 or i in done: continue
+        x = told.sources.get(i)
+        under = (x.under if x else ()) or (memory.namespace.capitalize(),)
+        out.append(Imported(i, "", _given(memory, x)[0], under[-1:]))
     return out
 
 
@@ -373,18 +389,24 @@ def find_news(
     return _as_versions(f, there, gone, told, new, stays)
 
 
-def _as_versions(f: MemoryFile, there: Mapping[str, Imported], gone: Sequence[Imported], told: Exported | None,
-                 new: Sequence[tuple[int, Entry, Memory | None]], stays: Collection[str]) -> list[_News]:
+def _as_versions(
+    f: MemoryFile,
+    there: Mapping[str, Imported],
+    gone: Sequence[Imported],
+    told: Exported | None,
+    new: Sequence[tuple[int, Entry, Memory | None]],
+    stays: Collection[str],
+) -> list[_News]:
     "New entries with what each was before."
     changed = {x.of: x for x in gone if x.of}
     over = versions([e for _, e, _ in new], [x for x in gone if x.of not in stays])
-    open_ = [k for k, (_, _, was) in enumerate(new) if not was and k not in over]
-    lost = _missing(f, there.values(), told, stays) if told and open_ else []
-    few = [replace(e, place=replace(e.place, headings=e.place.headings[-1:])) for _, e, _ in
-           (new[k] for k in open_)]
-    before = {open_[k]: x.id for k, x in versions(few, lost).items()}
-    by_id = {m.id: m for m in told.by_words.values()} if told else {}
-    return [(n, e, was or by_id.get(before.get(k, "")), changed.get(was.id) if was else over.get(k))
+    before = dict[int, Memory]()
+    open_ = [(k, e) for k, (_, e, was) in enumerate(new) if not was and k not in over]
+    if told and open_:
+        few = [replace(e, place=replace(e.place, headings=e.place.headings[-1:])) for _, e in open_]
+        lost = versions(few, _missing(f, there.values(), told, stays))
+        before = {open_[n][0]: told.memories[x.id] for n, x in lost.items()}
+    return [(n, e, was or before.get(k), changed.get(was.id) if was else over.get(k))
             for k, (n, e, was) in enumerate(new)]
 
 
@@ -515,7 +537,8 @@ def new_entries(
             if m.id in memories: known += 1; continue
             memories[m.id] = m
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
-            rows.append(_row(f, e, words_of(f.entries[n]), m, named, over if was else None, f.path in exports))
+            words = words_of(f.entries[n])
+            rows.append(_row(f, e, words, m, named, over if was else None, f.path in exports))
         more, out = len(memories) - had, len(left) - missed
         counts.append({"path": f.path, "entries": len(f.entries), "known": len(f.entries) - more - out,
                        "new": more, "left": out})

@@ -92,7 +92,8 @@ def record_entry(
 # %% ../../nbs/16_writing/06_reading.ipynb #1e49c295
 _OBSERVED = re.compile(r"\[([^\[\]()\n]{2,60}|\w)\][ \t]+\S")
 _NO_CATEGORY = re.compile(r"[xX]|[\d:.,\s-]+")
-_RELATED = re.compile(r"(?:\"[^\"\n]{1,60}\"|'[^'\n]{1,60}'|[^\s\[\]]{1,60})[ \t]+\[\[[^\[\]\n]{1,200}\]\][ \t]*(?:\(.*\))?")
+_RELATED = re.compile(r"(?:\"[^\"\n]{1,60}\"|'[^'\n]{1,60}'|[^\s\[\]]{1,60})[ \t]+"
+                      r"\[\[[^\[\]\n]{1,200}\]\][ \t]*(?:\(.*\))?")
 _FORMAL = frozenset(("observations", "relations"))  # Headings that say nothing of what is below them
 
 
@@ -271,8 +272,9 @@ def _chat_of(row: _Row) -> str:  # Empty: of none
 
 
 def _refuse_chat(name: str, path: str) -> None:
-    raise BadFile(f"{path} is a conversation with {name}, not a memory: what was dropped stands in it too. Let "
-                  "an agent write what still holds into MEMORY.md, one fact a line; then gnc import MEMORY.md")
+    raise BadFile(f"{path} is a conversation with {name}, not a memory: what was dropped stands in it too. "
+                  "Let an agent write what still holds into MEMORY.md, one fact a line; then gnc import "
+                  "MEMORY.md")
 
 
 # %% ../../nbs/16_writing/06_reading.ipynb #0deacf31

@@ -417,8 +417,9 @@ def _offer_files(call: Call) -> None:
 
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #16ee07ac
-@app.command("import", epilog=examples("import: what there is to import", "import MEMORY.md docs/adr", "import --claude --dry-run",
-                                       "undo last: undo an import"))
+@app.command("import", epilog=examples(
+    "import: what there is to import", "import MEMORY.md docs/adr", "import .beads/issues.jsonl",
+    "import --claude --dry-run", "undo last: undo an import"))
 def import_(
     ctx: typer.Context,
     paths: list[str] | None = _PATHS,
