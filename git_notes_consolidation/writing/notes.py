@@ -20,7 +20,7 @@ from ..core.memory import Memory, digest, repeat_key
 from ..core.models import EdgeType, MemoryEdge
 from ..core.visible import inert, json_line, visible
 from ..llm.client import Client
-from ..llm.redact import redacted_memory
+from ..llm.redact import redacted_memory, without_secrets
 from ..session.fast_start import QUOTED
 from ..store.state import State
 from .decide import BadFact, Draft, make_fact
@@ -186,7 +186,7 @@ def _path_of(h: Held, alike: Collection[str]) -> tuple[str, ...]:
         day, own = f"{h.memory.event_time:%Y-%m-%d}", path[-1] == x.title
         path = (*path[:-1], f"{day}: {path[-1]}") if own else (*path, day)
     if x and x.under and x.path in alike: path = (x.path, *path)
-    told = [" ".join(inert(visible(p)).split()) for p in path]
+    told = [" ".join(inert(visible(without_secrets(p))).split()) for p in path]
     return (*told[:_DEEPEST - 1], *([" / ".join(told[_DEEPEST - 1:])] if len(told) >= _DEEPEST else ()))
 
 
@@ -280,7 +280,8 @@ _MOST = 100_000  # Pairs that are looked at
 
 def _subject_of(e: Entry) -> tuple[str, ...]:
     "The headings above an entry; the entity that an observation is about, the name of an issue."
-    return e.scope if e.kind in _NAMED and not e.place.headings else e.place.headings
+    named = e.kind in _NAMED and not e.place.headings
+    return tuple(map(without_secrets, e.scope if named else e.place.headings))
 
 
 def _similarity(a: str, b: str) -> float:

@@ -568,6 +568,10 @@ def test_what_looks_like_a_secret_is_named_and_left_out(repo):
         assert token not in told.out + told.err and "MEMORY.md:9: it seems to hold a secret (github-token)" in " ".join(told.out.split())
     assert gnc("--json", "import", "MEMORY.md").json["known"] == 5
     assert gnc("--json", "import", "MEMORY.md", "--with-secrets").json["added"] == 1
+    Path("HOSTS.md").write_text(f"## Token {token}\n\n- Ask Bo for it\n")
+    assert gnc("--json", "import", "HOSTS.md").json["added"] == 1 and gnc("--json", "import", "HOSTS.md").json["added"] == 0
+    Path("OUT.md").write_text(gnc("export").out)
+    assert token not in Path("OUT.md").read_text() and "Ask Bo" in Path("OUT.md").read_text() and gnc("--json", "import", "OUT.md").json["added"] == 0
 
 
 def test_an_issue_that_closes_is_a_newer_version_and_what_it_superseded_is_replaced(repo):
