@@ -95,6 +95,13 @@ class Held:
     def at(self) -> datetime: return self.again or self.memory.event_time
 
 
+def _sources(state: State) -> dict[str, Imported]:  # By the memory's id
+    "The entries that memories were; one that was changed in an export stands where it stood."
+    found = {x.id: x for known in imported_entries(state).values() for x in known.values()}
+    was = {i: found[x.of] for i, x in found.items() if x.of in found}
+    return found | {i: found[i]._replace(path=x.path, line=x.line) for i, x in was.items()}
+
+
 def current_memories(
     v: View,
     settings: Settings,
@@ -103,7 +110,7 @@ def current_memories(
     "The memories that hold now."
     meta = scored(v, settings, now)
     first, last, out = stand_ins(v.scan.memories, meta), dict[object, datetime](), list[Held]()
-    source = {x.id: x for known in imported_entries(v.state).values() for x in known.values()}
+    source = _sources(v.state)
     for m in v.scan.memories:
         if m.id in first: last[repeat_key(m)] = max(m.event_time, last.get(repeat_key(m), m.event_time))
     for m in v.scan.memories:
@@ -195,7 +202,8 @@ _LAST = "\U0010ffff"  # Behind the path of any file
 
 def _place(h: Held) -> tuple[str, int, float, str]:
     "The files in their order, then what came from none, the newest first."
-    return (h.source.path, h.source.line, 0.0, "") if h.source else (_LAST, 0, -h.at.timestamp(), h.memory.id)
+    x = h.source
+    return (x.path or _LAST, x.line, 0.0, "") if x else (_LAST, 0, -h.at.timestamp(), h.memory.id)
 
 
 def _groups(held: Sequence[Held]) -> list[tuple[tuple[str, ...], list[Held]]]:
@@ -206,7 +214,7 @@ def _groups(held: Sequence[Held]) -> list[tuple[tuple[str, ...], list[Held]]]:
         path, x = _path_of(h, alike), h.source
         found[path].append(h)
         for n in range(1, len(path) + 1):
-            first.setdefault(path[:n], (x.path, x.line, "") if x and x.under else (_LAST, 0, path[0]))
+            first.setdefault(path[:n], (x.path or _LAST, x.line, "") if x and x.under else (_LAST, 0, path[0]))
     return sorted(found.items(), key=lambda x: [(first[x[0][:n]], x[0][:n]) for n in range(1, len(x[0]) + 1)])
 
 
