@@ -134,7 +134,8 @@ def _given(m: Memory, source: Imported | None) -> tuple[str, str]:
 
 # %% ../../nbs/16_writing/08_notes.ipynb #447991da
 _SHORT = 12  # Characters of a name, as an export in Markdown has it
-_NAME = re.compile(r"\s*\((?:mem_[a-z2-7]{8,}(?:; )?)?(?:in part replaced by mem_[a-z2-7]+)?\)$")
+_PART = r"in part replaced by mem_[a-z2-7]+"
+_NAME = re.compile(rf"\s*\((?:mem_[a-z2-7]{{8,}}(?:; {_PART})?|{_PART})\)$")
 _OWN = ("its words", "its fields", "")  # Where an entry's time is from, if it stands beside it
 
 
@@ -213,8 +214,8 @@ def _groups(held: Sequence[Held]) -> list[tuple[tuple[str, ...], list[Held]]]:
     for h in sorted(held, key=_place):
         path, x = _path_of(h, alike), h.source
         found[path].append(h)
-        for n in range(1, len(path) + 1):
-            first.setdefault(path[:n], (x.path or _LAST, x.line, "") if x and x.under else (_LAST, 0, path[0]))
+        begin = (x.path or _LAST, x.line, "") if x and x.under else (_LAST, 0, path[0])
+        for n in range(1, len(path) + 1): first.setdefault(path[:n], begin)
     return sorted(found.items(), key=lambda x: [(first[x[0][:n]], x[0][:n]) for n in range(1, len(x[0]) + 1)])
 
 
@@ -475,7 +476,6 @@ class Import:
     memories: tuple[Memory, ...] = ()
     edges: tuple[MemoryEdge, ...] = ()
     rows: tuple[dict[str, Any], ...] = ()  # For the log
-    known: int = 0  # Entries that are there already
     files: tuple[dict[str, Any], ...] = ()  # How many entries of each are known, new and left
     versions: int = 0  # Of the memories, those that are a newer version
     left: tuple[str, ...] = ()  # What is not written, and why
@@ -483,6 +483,9 @@ class Import:
 
     @property
     def added(self) -> int: return len(self.memories)
+
+    @property
+    def known(self) -> int: return sum(x["known"] for x in self.files)  # Entries that are there already
 
 
 def _memory_of(f: MemoryFile, n: int, e: Entry, was: Memory | None, commit: str, namespace: str,
@@ -518,6 +521,12 @@ def _row(f: MemoryFile, e: Entry, words: str, m: Memory, named: Memory | None, o
             | ({"exported": True} if out else {}))
 
 
+def _counts(files: Sequence[MemoryFile], new: Counter[str], left: Counter[str]) -> tuple[dict[str, Any], ...]:
+    "How many entries of each file are known, new and left."
+    found = ((f.path, len(f.entries), new[f.path], left[f.path]) for f in files)
+    return tuple({"path": p, "entries": n, "known": n - a - b, "new": a, "left": b} for p, n, a, b in found)
+
+
 def new_entries(
     files: Sequence[MemoryFile],
     held: Mapping[str, Memory],  # What the notes hold, by id
@@ -528,32 +537,28 @@ def new_entries(
     secrets: bool,  # Also what seems to hold one
 ) -> Import:
     "The entries that are not in the notes yet."
-    memories, edges, known = dict[str, Memory](), list[MemoryEdge](), 0
-    rows, counts, left = list[dict[str, Any]](), list[dict[str, Any]](), list[str]()
+    memories, edges, rows = dict[str, Memory](), list[MemoryEdge](), list[dict[str, Any]]()
+    left = list[tuple[str, str]]()
     repeated, shared = repeated_titles(e for f in files for e in f.entries), shared_fields(files, before)
     sources = {x.id: x for some in before.values() for x in some.values()}
     exports = {f.path for f in files if QUOTED.encode() in f.raw}
     told = exported_memories(held, sources) if exports else None
     for f in files:
         new = find_news(f, before.get(f.path, {}), held, told if f.path in exports else None)
-        known += len(f.entries) - len(new)
-        had, missed = len(memories), len(left)
         for n, e, named, over in new:
             was = held.get(over.id) if over else named
             head = _context_of(e, repeated, shared)
             try: m = _memory_of(f, n, e, was, commit, namespace, now, head, secrets)
-            except BadFact as x: left.append(f"{e.place}: {x}"); continue
-            if m.id in memories: known += 1; continue
+            except BadFact as x: left.append((f.path, f"{e.place}: {x}")); continue
+            if m.id in memories: continue
             memories[m.id] = m
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
             words = words_of(f.entries[n])
             rows.append(_row(f, e, words, m, named, over if was else None, f.path in exports))
-        more, out = len(memories) - had, len(left) - missed
-        counts.append({"path": f.path, "entries": len(f.entries), "known": len(f.entries) - more - out,
-                       "new": more, "left": out})
     said = _record_edges(files, rows, memories, {**held, **memories}, before, now)
-    return Import(tuple(memories.values()), (*edges, *said), tuple(rows), known, tuple(counts), len(edges),
-                  tuple(left))
+    counts = _counts(files, Counter(str(r["path"]) for r in rows), Counter(path for path, _ in left))
+    return Import(tuple(memories.values()), (*edges, *said), tuple(rows), counts, len(edges),
+                  tuple(why for _, why in left))
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #76535105

@@ -247,7 +247,8 @@ def _observed(row: _Row, place: FilePlace) -> Iterator[Entry]:
     title, body = _line_of(asked[0]) if asked else "", "\n".join([*text, *_facts(row.get("facts"))])
     if not title: _, title, body = titled(body)
     where = "progress" if summary else _TYPES.get(_line_of(row.get("type")), "")
-    e = Entry(title, body, place, "note", (title,), marks=(("project", _line_of(row.get("project"))),),
+    name = (_line_of(row.get("memory_session_id")), _line_of(row.get("created_at_epoch")))
+    e = Entry(title, body, place, "note", name, marks=(("project", _line_of(row.get("project"))),),
               namespace=where)
     yield _set_time(e, _when(row, "created_at"))
 
