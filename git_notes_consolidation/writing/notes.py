@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
-from functools import cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from ..consolidation.scan import View, scored, stand_ins
@@ -186,11 +186,18 @@ def _alike_files(held: Sequence[Held]) -> set[str]:
     return named.union(*(paths for paths in tops.values() if len(paths) > 1))
 
 
+@lru_cache(1024)
+def _gives_day(heading: str) -> bool:
+    "Is what stands below this heading read with a day?"
+    read = markdown_entries(f"# M\n\n## {' '.join(heading.split())}\n\n- x\n".encode(errors="replace"), "x.md")
+    return any(e.time for e in read)
+
+
 def _path_of(h: Held, alike: Collection[str]) -> tuple[str, ...]:
     "The headings under which a memory is written."
     x = h.source
     path = (x.under if x else ()) or (h.memory.namespace.capitalize(),)
-    if x and x.dated == "its heading":
+    if x and x.dated == "its heading" and not any(map(_gives_day, path)):
         day, own = f"{h.memory.event_time:%Y-%m-%d}", path[-1] == x.title
         path = (*path[:-1], f"{day}: {path[-1]}") if own else (*path, day)
     if x and x.under and x.path in alike: path = (x.path, *path)
