@@ -282,6 +282,7 @@ def fit_memories(
     form: Callable[[Sequence[Held]], str] = as_markdown,
 ) -> list[Held]:
     "As many as fit, the most worth keeping."
+    if budget == Budget(): return [*held]
     def over(n: int) -> bool: return bool(excess(budget, form(held[:n + 1]).encode()))
     few = 1
     while few < len(held) and not over(few - 1): few *= 2  # A small budget asks for no large document

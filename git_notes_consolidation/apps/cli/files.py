@@ -352,7 +352,9 @@ def _import_lines(r: Any, dry_run: bool, all_: bool) -> Iterator[Text | Table]:
         "Nothing new: 0" if all_entries else "Nothing to add: 0")
     yield Text(f"{added} of {all_entries} entries in {where}; {r.known} were known, {r.versions} are newer "
                "versions.", style="bold")
-    if len(r.files) > 1: yield _counts_table(r.files if all_ else r.files[:20])
+    shown = r.files if all_ else sorted(r.files, key=lambda x: not x["new"] + x["left"])[:20]
+    if len(r.files) > 1: yield _counts_table(shown)
+    if len(r.files) > len(shown): yield Text(f"… and {len(r.files) - len(shown)} more files; -v shows all")
     told = [*zip(r.rows, r.memories)]
     few = told if all_ else told[:5]
     for x, m in few: yield Text("  " + plain(f"{x['path']}:{x['line']}  {m.summary}", 76))
