@@ -189,8 +189,8 @@ def _alike_files(held: Sequence[Held]) -> set[str]:
 @lru_cache(1024)
 def _gives_day(heading: str) -> bool:
     "Is what stands below this heading read with a day?"
-    read = markdown_entries(f"# M\n\n## {' '.join(heading.split())}\n\n- x\n".encode(errors="replace"), "x.md")
-    return any(e.time for e in read)
+    text = f"# M\n\n## {' '.join(heading.split())}\n\n- x\n"
+    return any(e.time for e in markdown_entries(text.encode(errors="replace"), "x.md"))
 
 
 def _path_of(h: Held, alike: Collection[str]) -> tuple[str, ...]:
