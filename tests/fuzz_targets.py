@@ -34,7 +34,7 @@ from git_notes_consolidation.summaries import quotations as summarizing
 from git_notes_consolidation.supersession import judge as judging
 from git_notes_consolidation.temporal import calendar as masking, resolve as temporal
 from git_notes_consolidation.text import facts, words as text_words
-from git_notes_consolidation.writing import reading as files_reading, tidy as files_tidy
+from git_notes_consolidation.writing import notes as files_notes, reading as files_reading, tidy as files_tidy
 from git_notes_consolidation.writing.markdown import BadFile
 from git_notes_consolidation.evaluation import scoring as answers
 from git_notes_consolidation.consolidation import scan as consolidation_scan
@@ -544,12 +544,21 @@ def arguments(data):
 
 
 _NAMES = ("MEMORY.md", "topic.md", "0003-record.md", "memory.jsonl")
+_BEADS = {"id": "b-1", "title": "Retry", "status": "closed", "issue_type": "task", "created_at": "2026-01-01T00:00:00Z", "closed_at": "2026-01-02T00:00:00Z",
+          "close_reason": "x", "dependencies": [{"type": "supersedes", "depends_on_id": "b-2"}]}
+_SEEN = {"observations": [{"memory_session_id": "s", "project": "p", "type": "decision", "title": "T", "facts": "[\"a\"]", "created_at": "2026-01-01T00:00:00Z",
+                           "created_at_epoch": 1}], "summaries": [{"memory_session_id": "s", "project": "q", "request": "R", "learned": "L", "created_at_epoch": 2}]}
 
 
 @target("\0# Memory\n\n## Build\n\n- 2026-02-01: Use pnpm\n- Use pnpm\n\n```\n- no item\n```\n", "\x01---\nname: pnpm\ntype: project\n---\nUse it.\n",
         "\x02# 3. Redis\n\nDate: 2026-01-12\n\n## Status\n\nSuperseded by [7](0007-x.md)\n", "\0a\n§\nb\n",
         "\x03" + '{"type": "entity", "name": "g", "observations": ["a", {"text": "b"}]}\n{"from": "a", "to": "b", "relationType": "c"}\n{"text": "x", "at": "2026-01-01"}\n',
-        words=("---\n", "```\n", "- ", "\n\n", "\r\n", "\r", "\ufeff", "§\n", "[" * 200, "> " * 200, "| a |\n|---|\n", "<!--", "\t", "2026-02-30", "\0", "\udcff"),
+        f"\x03{json.dumps(_BEADS)}\n" + json.dumps(_BEADS | {"id": "b-2", "status": "open"}) + '\n{"_type": "memory", "key": "k", "value": "v"}\n',
+        f"\0{json.dumps(_SEEN, indent=1)}", '\x03{"sessionId": "s", "uuid": "u", "type": "user", "message": {}}\n',
+        "\x01---\ntitle: Gateway\npermalink: g\n---\n# Gateway\n\n- [decision] Retry #a (b)\n- part_of [[Shop]]\n",
+        f"\0# Memory\n\n{files_notes.QUOTED}\n\n## A\n\n- a (mem_abcdefgh; in part replaced by mem_abcdefgh)\n\n<!-- gnc: abc -->\n",
+        "\0# Log\n\n## 2026-03-01: Release\n\nProse.\nMore.\n\n## B\n\n### 2026-03-02\n\n- **State**: done\n",
+        words=("[x] ", "[[", "]]", '"status": ', '"type": ', '"text": ', "<!-- gnc: ", "null", "{}", "## ", "**a**: ","---\n", "```\n", "- ", "\n\n", "\r\n", "\r", "\ufeff", "§\n", "[" * 200, "> " * 200, "| a |\n|---|\n", "<!--", "\t", "2026-02-30", "\0", "\udcff"),
         refuses=(BadFile,))
 def memory_file(data):
     "A memory file: entries lie in its bytes, what is taken out is all that changes, and it comes back."
@@ -562,6 +571,7 @@ def memory_file(data):
     files_tidy.still_says(f, [t.entry.place for t in taken])
     rows = files_tidy.archive_lines(p, SAMPLE_NOW)[1][:-1]
     assert files_tidy.put_back(p.after, rows) == raw
+    exported_again(replace(f, entries=tuple(replace(e, dated=e.dated or "the file") for e in f.entries)))
     if not (among := files_tidy.put_among(p.after, raw[:len(raw) // 2], rows)): return
     made, spans = among
     for a, b in reversed(spans): made = made[:a] + made[b:]
@@ -587,6 +597,18 @@ def agent_file(data):
         tree.has(n.text, "a"), tree.covers(n.text, "a"), tree.file(n.text, "a")
         if n.kind == "minimum": definitions.later_minimum(tree, n.text)
     for kind, names in definitions.commands_of(tree).items(): assert names is None or all(x in text for x in names), kind
+
+
+def exported_again(f):
+    "What is imported and exported is known again."
+    def read(f, held, before): return files_notes.new_entries([f], held, before, "a" * 40, "learnings", SAMPLE_NOW, True)
+    made = read(f, {}, {})
+    before = {f.path: {x["words"]: files_notes._imported(x) for x in made.rows}}
+    source = {x.id: x for x in before[f.path].values()}
+    text = files_notes.as_markdown([files_notes.Held(m, 0.5, source=source.get(m.id)) for m in made.memories])
+    found = files_reading.entries_of(text.encode(), "OUT.md")
+    out = files_reading.MemoryFile("OUT.md", Path("OUT.md"), text.encode(), tuple(replace(e, time=SAMPLE_NOW) for e in found), SAMPLE_NOW)
+    assert not read(out, {m.id: m for m in made.memories}, before).added, text
 
 
 def _no_number(word): raise AssertionError(f"{word} is no JSON")

@@ -6,11 +6,12 @@
 from __future__ import annotations
 import re
 from bisect import bisect_left
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from ..consolidation.scan import View, scored, stand_ins
@@ -19,17 +20,66 @@ from ..core.memory import Memory, digest, repeat_key
 from ..core.models import EdgeType, MemoryEdge
 from ..core.visible import inert, json_line, visible
 from ..llm.client import Client
-from ..llm.redact import redacted_memory
+from ..llm.redact import redacted_memory, without_secrets
 from ..session.fast_start import QUOTED
 from ..store.state import State
 from .decide import BadFact, Draft, make_fact
-from .markdown import Entry, label_of
-from .reading import MemoryFile
+from .markdown import (
+    Entry, FilePlace, label_of, leading_date, markdown_entries, titled)
+from .reading import EXPORTED, JSON_LINES, MemoryFile, entries_of
 from .tidy import Budget, excess
 from .write import WritingService, _Held, commit_of
 
 # %% auto #0
 __all__ = ['words_of', 'versions']
+
+# %% ../../nbs/16_writing/08_notes.ipynb #afe7f081
+def words_of(e: Entry) -> str:
+    "A name for what an entry says, and under which headings."
+    return digest("entry", e.title, e.body, [*e.place.headings])
+
+# %% ../../nbs/16_writing/08_notes.ipynb #372b158c
+_NAMED = ("observation", "issue", "note")  # Kinds that speak of something by its name
+
+
+class Imported(NamedTuple):
+    "An entry that is in the notes."
+    id: str  # Of its memory
+    words: str
+    title: str
+    headings: tuple[str, ...]
+    of: str = ""  # The memory that an export named there
+    path: str = ""  # Empty: it was written into an export
+    line: int = 0
+    dated: str = ""  # Where its time is from
+    kind: str = ""  # Of the entry; earlier runs did not say it
+
+    @property
+    def under(self) -> tuple[str, ...]:
+        "The headings above it, if its file has some."
+        named = self.kind in _NAMED or self.path.lower().endswith(JSON_LINES)
+        return () if named else tuple(h for h in self.headings if h.strip())
+
+
+def _imported(x: Mapping[str, Any]) -> Imported:
+    "A row of the log, which may hold anything."
+    heads, line = x.get("headings"), x.get("line")
+    return Imported(str(x.get("id")), str(x.get("words")), str(x.get("title", "")),
+                    tuple(map(str, heads)) if isinstance(heads, (list, tuple)) else (), str(x.get("of", "")),
+                    "" if x.get("exported") else str(x.get("path")), line if isinstance(line, int) else 0,
+                    str(x.get("dated", "")), str(x.get("kind", "")))
+
+
+def imported_entries(state: State) -> dict[str, dict[str, Imported]]:  # By path and words
+    "What the notes hold of each file, as it was last imported."
+    out: dict[str, dict[str, Imported]] = defaultdict(dict)
+    for op in sorted(state.operations.values(), key=lambda op: op["seq"]):
+        for x in (x for x in op.get("imported") or () if isinstance(x, Mapping)):
+            there = out[str(x.get("path"))]
+            there.pop(str(x.get("over", "")), None)
+            there[str(x.get("words"))] = _imported(x)
+    return out
+
 
 # %% ../../nbs/16_writing/08_notes.ipynb #dfb78ffa
 @dataclass(frozen=True)
@@ -39,9 +89,17 @@ class Held:
     score: float  # Of its retention
     amended_by: str = ""  # What replaced a part of it
     again: datetime | None = None  # When it was said last, where that was more than once
+    source: Imported | None = None  # The entry of a file that it was
 
     @property
     def at(self) -> datetime: return self.again or self.memory.event_time
+
+
+def _sources(state: State) -> dict[str, Imported]:  # By the memory's id
+    "The entries that memories were; one that was changed in an export stands where it stood."
+    found = {x.id: x for known in imported_entries(state).values() for x in known.values()}
+    was = {i: found[x.of] for i, x in found.items() if x.of in found}
+    return found | {i: found[i]._replace(path=x.path, line=x.line) for i, x in was.items()}
 
 
 def current_memories(
@@ -52,34 +110,154 @@ def current_memories(
     "The memories that hold now."
     meta = scored(v, settings, now)
     first, last, out = stand_ins(v.scan.memories, meta), dict[object, datetime](), list[Held]()
+    source = _sources(v.state)
     for m in v.scan.memories:
         if m.id in first: last[repeat_key(m)] = max(m.event_time, last.get(repeat_key(m), m.event_time))
     for m in v.scan.memories:
         d = meta[m.id]
         whole = d.superseded_by and d.superseded_kind == "full"
         if m.status != "active" or first.get(m.id) != m.id or whole: continue
-        out.append(Held(redacted_memory(m), d.retention.overall, d.superseded_by or "", last[repeat_key(m)]))
+        out.append(Held(redacted_memory(m), d.retention.overall, d.superseded_by or "", last[repeat_key(m)],
+                        source.get(m.id)))
     return sorted(out, key=lambda h: (-h.score, -h.at.timestamp(), h.memory.id))
 
 # %% ../../nbs/16_writing/08_notes.ipynb #4589e0ac
-def _item(h: Held) -> str:
-    m = h.memory
-    part = f"; in part replaced by {h.amended_by[:12]}" if h.amended_by else ""
-    title, text = " ".join(visible(m.summary).split()), visible(m.content).strip()
-    body = "".join(f"  {x}".rstrip() + "\n" for x in inert(text).split("\n") if text)
-    return f"- {h.at:%Y-%m-%d}: {inert(title)} ({m.id[:12]}{part})\n{body}"
+def _given(m: Memory, source: Imported | None) -> tuple[str, str]:
+    "The first line of a memory and the rest, as its file said it."
+    cut = m.summary.removesuffix(" …")
+    whole = cut != m.summary and m.content.startswith(cut)
+    first, _, rest = m.content.partition("\n") if whole else (m.summary, "", m.content)
+    at = first.find(source.title) if source and source.title else -1
+    if at > 0 and first[:at].endswith(": "): first = first[at:]
+    return " ".join(visible(first).split()), visible(rest).strip("\n").rstrip()
 
 
-def as_markdown(held: Iterable[Held]) -> str:
-    "A heading for each namespace, and under it the newest first."
-    ranked = sorted(held, key=lambda h: (h.memory.namespace, -h.at.timestamp(), h.memory.id))
-    out, last = [f"# Memory\n\n{QUOTED}\n"], ""
-    for h in ranked:
-        where = inert(visible(h.memory.namespace))
-        if where != last: out.append(f"\n## {where.capitalize()}\n\n")
-        last = where
-        out.append(_item(h))
-    return "".join(out)
+# %% ../../nbs/16_writing/08_notes.ipynb #447991da
+_SHORT = 12  # Characters of a name, as an export in Markdown has it
+_PART = r"in part replaced by mem_[a-z2-7]+"
+_NAME = re.compile(rf"\s*\((?:mem_[a-z2-7]{{8,}}(?:; {_PART})?|{_PART})\)$")
+_OWN = ("its words", "its fields", "")  # Where an entry's time is from, if it stands beside it
+
+
+def _amended(h: Held) -> str:
+    return f" (in part replaced by {h.amended_by[:_SHORT]})" if h.amended_by else ""
+
+
+_NO_ITEM = re.compile(r"[-*_ \t]*")  # A rule, behind the sign of an item
+
+
+def _item(h: Held, dated: bool = False) -> str:
+    "A memory as an item of a list, in the form that is read back."
+    first, rest = _given(h.memory, h.source)
+    own = not h.source or dated or h.source.dated in _OWN
+    days = (f"{h.at:%Y-%m-%d}: ", "")[::1 if own else -1]
+    day = next((x for x in days if titled(f"{x}{first}\n{rest}")[1:] == (first, rest)
+                and (x or not _NO_ITEM.fullmatch(first))), days[0])
+    gap = "\n" if re.match(r"[ \t|:=-]+(?:\n|$)", rest) else ""  # Or the first line heads a table
+    below = gap + "".join(f"  {x}".rstrip() + "\n" for x in inert(rest).split("\n") if rest)
+    return inert(f"- {day}{first}{_amended(h)}") + f"\n{below}"
+
+
+# %% ../../nbs/16_writing/08_notes.ipynb #0cc8839c
+def _prose(h: Held, heading: str, day: str) -> str:  # Empty: it must be an item
+    "A memory that was a section of its own, without its heading."
+    first, rest = _given(h.memory, h.source)
+    if not h.source or h.amended_by: return ""
+    below = first in (heading.lstrip("# "), leading_date(heading.lstrip("# "))[1])
+    if not below and (not day or h.source.kind != "section"): return ""
+    said = inert(rest if below else f"{first}\n{rest}").strip()
+    read = markdown_entries(f"# M\n\n{QUOTED}\n\n{heading}\n\n{said}\n\n## Z\n\nz\n".encode(), "x.md")
+    same = len(read) == 2 and (read[0].title, read[0].body) == (first, rest) and read[1].title == "Z"
+    same = same and (h.source.dated not in _OWN or bool(read[0].time))
+    return f"{said}\n" if same else ""
+
+
+# %% ../../nbs/16_writing/08_notes.ipynb #208da6b3
+_DEEPEST = 5  # Headings above an entry; six with the title
+
+
+def _alike_files(held: Sequence[Held]) -> set[str]:
+    "The files that have a heading in common with another, or an entry that names its file."
+    tops, named = defaultdict[str, set[str]](set), set[str]()
+    for h in held:
+        if not (x := h.source) or not x.under or not x.path: continue
+        tops[x.under[0]].add(x.path)
+        if f"({x.path}): " in h.memory.summary: named.add(x.path)
+    return named.union(*(paths for paths in tops.values() if len(paths) > 1))
+
+
+@lru_cache(1024)
+def _gives_day(heading: str) -> bool:
+    "Is what stands below this heading read with a day?"
+    text = f"# M\n\n## {' '.join(heading.split())}\n\n- x\n"
+    return any(e.time for e in markdown_entries(text.encode(errors="replace"), "x.md"))
+
+
+def _path_of(h: Held, alike: Collection[str]) -> tuple[str, ...]:
+    "The headings under which a memory is written."
+    x = h.source
+    path = (x.under if x else ()) or (h.memory.namespace.capitalize(),)
+    if x and x.dated == "its heading" and not any(map(_gives_day, path)):
+        day, own = f"{h.memory.event_time:%Y-%m-%d}", path[-1] == x.title
+        path = (*path[:-1], f"{day}: {path[-1]}") if own else (*path, day)
+    if x and x.under and x.path in alike: path = (x.path, *path)
+    told = [" ".join(inert(visible(without_secrets(p))).split()) for p in path]
+    return (*told[:_DEEPEST - 1], *([" / ".join(told[_DEEPEST - 1:])] if len(told) >= _DEEPEST else ()))
+
+
+_LAST = "\U0010ffff"  # Behind the path of any file
+
+
+def _place(h: Held) -> tuple[str, int, float, str]:
+    "The files in their order, then what came from none, the newest first."
+    x = h.source
+    return (x.path or _LAST, x.line, 0.0, "") if x else (_LAST, 0, -h.at.timestamp(), h.memory.id)
+
+
+def _groups(held: Sequence[Held]) -> list[tuple[tuple[str, ...], list[Held]]]:
+    "The memories by their headings, each heading where its first memory stands."
+    alike = _alike_files(held)
+    found, first = defaultdict[tuple[str, ...], list[Held]](list), dict[tuple[str, ...], Any]()
+    for h in sorted(held, key=_place):
+        path, x = _path_of(h, alike), h.source
+        found[path].append(h)
+        begin = (x.path or _LAST, x.line, "") if x and x.under else (_LAST, 0, path[0])
+        for n in range(1, len(path) + 1): first.setdefault(path[:n], begin)
+    return sorted(found.items(), key=lambda x: [(first[x[0][:n]], x[0][:n]) for n in range(1, len(x[0]) + 1)])
+
+
+# %% ../../nbs/16_writing/08_notes.ipynb #5718cb00
+def _code(memory: str) -> str: return re.sub(r"\W", "", memory)[-_CODE:].rjust(_CODE, "_")
+
+_CODE = 3  # Characters by which a memory is known that is no longer in a file
+
+
+def _group_text(few: Sequence[Held], heading: str, plain: bool) -> str:
+    "What stands below a heading: one section of prose, or a list."
+    x = few[0].source
+    day = heading.lstrip("# ") if x and x.dated == "its heading" else ""
+    whole = "" if plain or len(few) > 1 else _prose(few[0], heading, day)
+    return whole or "".join(_item(h, plain) for h in few)
+
+
+def _document(held: Sequence[Held], plain: bool) -> str:
+    "The memories in Markdown; plain: each an item with its day."
+    out, last = [f"# Memory\n\n{QUOTED}\n"], tuple[str, ...]()
+    for path, few in _groups(held):
+        same = next((n for n, (a, b) in enumerate(zip(path, last)) if a != b), min(len(path), len(last)))
+        heads = [f"{'#' * (n + 2)} {x}" for n, x in enumerate(path)]
+        out += [*(f"\n{x}\n" for x in heads[same:]), "\n", _group_text(few, heads[-1], plain)]
+        last = path
+    return "".join([*out, f"\n<!-- gnc: {''.join(_code(h.memory.id) for h in held)} -->\n"])
+
+
+def as_markdown(held: Sequence[Held]) -> str:
+    "The memories as a file for agents and people, which `gnc import` reads back."
+    text = _document(held, False)
+    read = (f"{e.title}\n{e.body}".split() for e in entries_of(text.encode(), "x.md"))
+    said = (f"{_amended(h)}\n".join(_given(h.memory, h.source)).split() for h in held)
+    same = sorted(read) == sorted(said)
+    return text if same else _document(held, True)
 
 
 def rows_of_held(held: Iterable[Held]) -> list[dict[str, Any]]:
@@ -96,6 +274,7 @@ def as_json_lines(held: Iterable[Held]) -> str:
     "A line for each."
     return "".join(json_line(r) + "\n" for r in rows_of_held(held))
 
+
 # %% ../../nbs/16_writing/08_notes.ipynb #c76c7e5d
 def fit_memories(
     held: Sequence[Held],  # The most worth keeping first
@@ -103,36 +282,13 @@ def fit_memories(
     form: Callable[[Sequence[Held]], str] = as_markdown,
 ) -> list[Held]:
     "As many as fit, the most worth keeping."
-    n = bisect_left(range(len(held)), True, key=lambda n: bool(excess(budget, form(held[:n + 1]).encode())))
+    if budget == Budget(): return [*held]
+    def over(n: int) -> bool: return bool(excess(budget, form(held[:n + 1]).encode()))
+    few = 1
+    while few < len(held) and not over(few - 1): few *= 2  # A small budget asks for no large document
+    n = bisect_left(range(min(few, len(held))), True, key=over)
     return [*held[:n]]
 
-# %% ../../nbs/16_writing/08_notes.ipynb #afe7f081
-def words_of(e: Entry) -> str:
-    "A name for what an entry says, and under which headings."
-    return digest("entry", e.title, e.body, [*e.place.headings])
-
-# %% ../../nbs/16_writing/08_notes.ipynb #372b158c
-class Imported(NamedTuple):
-    "An entry that is in the notes."
-    id: str  # Of its memory
-    words: str
-    title: str
-    headings: tuple[str, ...]
-    of: str = ""  # The memory that an export named there
-
-
-def imported_entries(state: State) -> dict[str, dict[str, Imported]]:  # By path and words
-    "What the notes hold of each file, as it was last imported."
-    out: dict[str, dict[str, Imported]] = defaultdict(dict)
-    for op in sorted(state.operations.values(), key=lambda op: op["seq"]):
-        for x in (x for x in op.get("imported") or () if isinstance(x, Mapping)):
-            there, heads = out[str(x.get("path"))], x.get("headings")
-            there.pop(str(x.get("over", "")), None)
-            known = tuple(map(str, heads)) if isinstance(heads, (list, tuple)) else ()
-            words = str(x.get("words"))
-            there[words] = Imported(str(x.get("id")), words, str(x.get("title", "")), known,
-                                    str(x.get("of", "")))
-    return out
 
 # %% ../../nbs/16_writing/08_notes.ipynb #d0b7bc58
 _ALIKE = 0.6  # Of their words, from which a line is a version of another
@@ -140,8 +296,9 @@ _MOST = 100_000  # Pairs that are looked at
 
 
 def _subject_of(e: Entry) -> tuple[str, ...]:
-    "The headings above an entry; the entity that an observation is about."
-    return e.scope if e.kind == "observation" else e.place.headings
+    "The headings above an entry; the entity that an observation is about, the name of an issue."
+    named = e.kind in _NAMED and not e.place.headings
+    return tuple(map(without_secrets, e.scope if named else e.place.headings))
 
 
 def _similarity(a: str, b: str) -> float:
@@ -154,46 +311,122 @@ def versions(
     gone: Sequence[Imported],
 ) -> dict[int, Imported]:  # By the entry's number
     "Which of the entries that are gone each new one is a version of."
-    if len(new) * len(gone) > _MOST: return {}  # A file that was written anew has no versions
-    pairs = [(_similarity(e.title, g.title), n, k) for n, e in enumerate(new) for k, g in enumerate(gone)
-             if g.headings == _subject_of(e) or e.kind in ("file", "record")]
+    under = defaultdict[tuple[str, ...], list[int]](list)
+    for k, g in enumerate(gone): under[g.headings].append(k)
+    near = [range(len(gone)) if e.kind in ("file", "record") else under.get(_subject_of(e), ()) for e in new]
+    if sum(map(len, near)) > _MOST: return {}  # A file that was written anew has no versions
+    pairs = [(1.0 if e.kind in ("issue", "note") else _similarity(e.title, gone[k].title), n, k)
+             for n, (e, some) in enumerate(zip(new, near)) for k in some]
     out, used = dict[int, Imported](), set[int]()
     for score, n, k in sorted(pairs, key=lambda x: (-x[0], x[1], x[2])):
         if score < _ALIKE or n in out or k in used: continue
         out[n] = gone[k]; used.add(k)
     return out
 
+
 # %% ../../nbs/16_writing/08_notes.ipynb #90432d06
-_SHORT = 12  # Characters of a name, as an export in Markdown has it
-_NAME = re.compile(r"\s*\((mem_[a-z2-7]{8,})(?:; in part replaced by mem_[a-z2-7]+)?\)$")
-
-
 def _without_name(e: Entry, named: Mapping[str, Memory],
               ours: bool = False) -> tuple[Entry, Memory | None]:
-    "An entry without the name that an export gave it, and the memory of that name."
+    "An entry without what an export wrote behind it, and the memory that it named."
     m = _NAME.search(e.title)
-    was = named.get((m[1] if m else dict(e.marks).get("id", ""))[:_SHORT])
+    name = m[0].strip(" (").partition(";")[0].partition(")")[0] if m else dict(e.marks).get("id", "")
+    was = named.get(name[:_SHORT])
     return (replace(e, title=e.title[:m.start()]) if m and (was or ours) else e), was
 
+
 # %% ../../nbs/16_writing/08_notes.ipynb #612bdd32
+_Words = tuple[str, ...]
+
+
+def _words(text: str) -> _Words: return (*visible(text).split(),)
+
+
+class Exported(NamedTuple):
+    "What an export may hold of the notes."
+    by_words: Mapping[_Words, Memory]
+    memories: Mapping[str, Memory]  # By id
+    sources: Mapping[str, Imported]  # By the memory's id
+
+
+def exported_memories(held: Mapping[str, Memory], sources: Mapping[str, Imported]) -> Exported:
+    "The memories by all that an export may have made of their words."
+    found = dict[_Words, Memory]()
+    for m in held.values():
+        for told in (m, redacted_memory(m)):
+            said = "\n".join(_given(told, sources.get(m.id)))
+            dated = f"{told.event_time:%Y-%m-%d}: {said}"  # Signs behind a day are read as a part of it
+            for text in (said, dated, leading_date(dated)[1], told.text): found.setdefault(_words(text), m)
+    return Exported(found, held, sources)
+
+
+def _missing(
+    f: MemoryFile,
+    there: Iterable[Imported],
+    told: Exported,
+    stays: Collection[str],  # Ids of what is in the file
+) -> list[Imported]:
+    "The memories whose line is gone from an export, by its last line."
+    m = EXPORTED.search(f.raw)
+    codes = Counter(re.findall("." * _CODE, m[1].decode()) if m else ())
+    codes.subtract(map(_code, stays))
+    done, out = {x.of for x in there}.union(stays), list[Imported]()
+    for i, memory in told.memories.items():
+        if codes[_code(i)] < 1 or i in done: continue
+        x = told.sources.get(i)
+        under = (x.under if x else ()) or (memory.namespace.capitalize(),)
+        out.append(Imported(i, "", _given(memory, x)[0], under[-1:]))
+    return out
+
+
+# %% ../../nbs/16_writing/08_notes.ipynb #ec13005d
+_News = tuple[int, Entry, Memory | None, Imported | None]
+
+
 def find_news(
     f: MemoryFile,
     there: Mapping[str, Imported],  # What was imported of it, by words
     held: Mapping[str, Memory],  # What the notes hold, by id
-) -> list[tuple[int, Entry, Memory | None, Imported | None]]:
-    "What is new in a file: its number, the entry, the memory that an export named, and the line that it was."
+    told: Exported | None = None,  # Of an export: what it may hold
+) -> list[_News]:
+    "What is new in a file: its number, the entry, the memory that it was in an export, the line that it was."
     named, words = {i[:_SHORT]: m for i, m in held.items()}, [words_of(e) for e in f.entries]
-    gone = [x for w, x in there.items() if w not in {*words}]
+    now, stays = {*words}, set[str]()
+    gone = [x for w, x in there.items() if w not in now]
     changed = {x.of: x for x in gone if x.of}
     said = [(held[x.id].text, x.title) for x in gone if x.id in held]
     moved = {(*text[max(0, text.find(title)):].split(),) for text, title in said}
     new = list[tuple[int, Entry, Memory | None]]()
     for n, (e, w) in enumerate(zip(f.entries, words)):
-        e, was = _without_name(e, named, QUOTED.encode() in f.raw)
-        same = was and was.id not in changed and visible(was.text).split() == visible(e.text).split()
+        whole = _words(e.text)
+        e, was = _without_name(e, named, told is not None)
+        known = told.by_words.get(whole) or told.by_words.get(_words(e.text)) if told else None
+        was = was or known
+        same = was and was.id not in changed and (was is known or _words(was.text) == _words(e.text))
+        if was: stays.add(was.id)
         if w not in there and not same and (*e.text.split(),) not in moved: new.append((n, e, was))
-    over = versions([e for _, e, _ in new], [x for x in gone if not x.of])
-    return [(n, e, was, changed.get(was.id) if was else over.get(k)) for k, (n, e, was) in enumerate(new)]
+    return _as_versions(f, there, gone, told, new, stays)
+
+
+def _as_versions(
+    f: MemoryFile,
+    there: Mapping[str, Imported],
+    gone: Sequence[Imported],
+    told: Exported | None,
+    new: Sequence[tuple[int, Entry, Memory | None]],
+    stays: Collection[str],
+) -> list[_News]:
+    "New entries with what each was before."
+    changed = {x.of: x for x in gone if x.of}
+    over = versions([e for _, e, _ in new], [x for x in gone if x.of not in stays])
+    before = dict[int, Memory]()
+    open_ = [(k, e) for k, (_, e, was) in enumerate(new) if not was and k not in over]
+    if told and open_:
+        few = [replace(e, place=replace(e.place, headings=e.place.headings[-1:])) for _, e in open_]
+        lost = versions(few, _missing(f, there.values(), told, stays))
+        before = {open_[n][0]: told.memories[x.id] for n, x in lost.items()}
+    return [(n, e, was or before.get(k), changed.get(was.id) if was else over.get(k))
+            for k, (n, e, was) in enumerate(new)]
+
 
 # %% ../../nbs/16_writing/08_notes.ipynb #071b2362
 _TITLE = 200  # Characters of a title in the log
@@ -211,10 +444,37 @@ def repeated_titles(entries: Iterable[Entry]) -> set[str]:
     return {title for title, above in heads.items() if len(above) > 1}
 
 
-def _context_of(e: Entry, repeated: Collection[str]) -> str:  # Empty: it says so itself
-    "The heading that an entry needs with it."
-    field = e.title.startswith(("**", "__")) and label_of(e.title)
-    return _above(e) if field or e.title in repeated else ""
+def _is_field(e: Entry) -> bool: return e.title.startswith(("**", "__")) and bool(label_of(e.title))
+
+
+def _context_of(e: Entry, repeated: Collection[str], shared: Collection[FilePlace] = ()) -> str:
+    "The heading that an entry needs with it, and the file; empty where it says so itself."
+    note = dict(e.marks).get("note", "")
+    if note: return note if e.title != note else ""
+    head = _above(e) if _is_field(e) or e.title in repeated else ""
+    if e.place not in shared: return head
+    return f"{head} ({e.place.path})" if head else e.place.path
+
+
+# %% ../../nbs/16_writing/08_notes.ipynb #6c8929fc
+def shared_fields(
+    files: Sequence[MemoryFile],
+    before: Mapping[str, Mapping[str, Imported]],
+) -> set[FilePlace]:
+    "Where fields stand whose like stands under the same heading in another file that is no copy."
+    titles = {p: {x.title for x in known.values()} for p, known in before.items()}
+    titles |= {f.path: {e.title[:_TITLE] for e in f.entries} for f in files}
+    paths = defaultdict[tuple[str, str], dict[str, None]](dict)
+    for p, known in before.items():
+        for x in known.values(): paths[next(reversed(x.headings), ""), x.title][p] = None
+    fields = [e for f in files for e in f.entries if _is_field(e)]
+    for e in fields: paths[_above(e), e.title[:_TITLE]][e.place.path] = None
+    @cache
+    def copies(a: str, b: str) -> bool: return 2 * len(titles[a] & titles[b]) > len(titles[a] | titles[b])
+    def shared(e: Entry) -> bool:
+        other = next((p for p in paths[_above(e), e.title[:_TITLE]] if p != e.place.path), "")
+        return bool(other) and not copies(*sorted((other, e.place.path)))
+    return {e.place for e in fields if shared(e)}
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #83e98141
@@ -224,13 +484,16 @@ class Import:
     memories: tuple[Memory, ...] = ()
     edges: tuple[MemoryEdge, ...] = ()
     rows: tuple[dict[str, Any], ...] = ()  # For the log
-    known: int = 0  # Entries that are there already
+    files: tuple[dict[str, Any], ...] = ()  # How many entries of each are known, new and left
     versions: int = 0  # Of the memories, those that are a newer version
     left: tuple[str, ...] = ()  # What is not written, and why
     run_id: str = ""  # Empty: nothing was written
 
     @property
     def added(self) -> int: return len(self.memories)
+
+    @property
+    def known(self) -> int: return sum(x["known"] for x in self.files)  # Entries that are there already
 
 
 def _memory_of(f: MemoryFile, n: int, e: Entry, was: Memory | None, commit: str, namespace: str,
@@ -247,6 +510,31 @@ def _edge(newer: Memory, older: str, why: str, now: datetime) -> MemoryEdge:
     return MemoryEdge(newer.id, older, EdgeType.SUPERSEDES, 1.0, why, now, kind="full", code="F", by="import")
 
 # %% ../../nbs/16_writing/08_notes.ipynb #0557e983
+def _dated(f: MemoryFile, e: Entry) -> str:
+    "Where an entry's time is from; its heading, if the day does not stand in the entry."
+    if not e.time or e.kind not in ("item", "paragraph", "section"): return e.dated
+    if e.dated != "its words": return "its file" if e.dated == "its fields" else e.dated
+    said = f.raw[e.place.start:e.place.end].lstrip()
+    return e.dated if f"{e.time:%Y-%m-%d}".encode() in said and not said.startswith(b"#") else "its heading"
+
+
+def _row(f: MemoryFile, e: Entry, words: str, m: Memory, named: Memory | None, over: Imported | None,
+         out: bool) -> dict[str, Any]:
+    "What the log keeps of an entry."
+    of = named.id if named else over.of if over else ""
+    return ({"id": m.id, "path": e.place.path, "words": words, "title": e.title[:_TITLE],
+             "headings": [*_subject_of(e)], "line": e.place.lines[0], "dated": _dated(f, e),
+             "kind": e.kind}
+            | ({"over": over.words} if over else {}) | ({"of": of} if of else {})
+            | ({"exported": True} if out else {}))
+
+
+def _counts(files: Sequence[MemoryFile], new: Counter[str], left: Counter[str]) -> tuple[dict[str, Any], ...]:
+    "How many entries of each file are known, new and left."
+    found = ((f.path, len(f.entries), new[f.path], left[f.path]) for f in files)
+    return tuple({"path": p, "entries": n, "known": n - a - b, "new": a, "left": b} for p, n, a, b in found)
+
+
 def new_entries(
     files: Sequence[MemoryFile],
     held: Mapping[str, Memory],  # What the notes hold, by id
@@ -257,46 +545,52 @@ def new_entries(
     secrets: bool,  # Also what seems to hold one
 ) -> Import:
     "The entries that are not in the notes yet."
-    memories, edges, known = dict[str, Memory](), list[MemoryEdge](), 0
-    rows, left = list[dict[str, Any]](), list[str]()
-    repeated = repeated_titles(e for f in files for e in f.entries)
+    memories, edges, rows = dict[str, Memory](), list[MemoryEdge](), list[dict[str, Any]]()
+    left = list[tuple[str, str]]()
+    repeated, shared = repeated_titles(e for f in files for e in f.entries), shared_fields(files, before)
+    sources = {x.id: x for some in before.values() for x in some.values()}
+    exports = {f.path for f in files if QUOTED.encode() in f.raw}
+    told = exported_memories(held, sources) if exports else None
     for f in files:
-        new = find_news(f, before.get(f.path, {}), held)
-        known += len(f.entries) - len(new)
+        new = find_news(f, before.get(f.path, {}), held, told if f.path in exports else None)
         for n, e, named, over in new:
             was = held.get(over.id) if over else named
-            head = "" if QUOTED.encode() in f.raw else _context_of(e, repeated)
+            head = _context_of(e, repeated, shared)
             try: m = _memory_of(f, n, e, was, commit, namespace, now, head, secrets)
-            except BadFact as x: left.append(f"{e.place}: {x}"); continue
-            if m.id in memories: known += 1; continue
+            except BadFact as x: left.append((f.path, f"{e.place}: {x}")); continue
+            if m.id in memories: continue
             memories[m.id] = m
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
-            rows.append({"id": m.id, "path": f.path, "words": words_of(f.entries[n]),
-                         "title": e.title[:_TITLE], "headings": [*_subject_of(e)],
-                         "line": e.place.lines[0], "dated": e.dated}
-                        | ({"over": over.words} if over and was else {})
-                        | ({"of": named.id} if named else {}))
+            words = words_of(f.entries[n])
+            rows.append(_row(f, e, words, m, named, over if was else None, f.path in exports))
     said = _record_edges(files, rows, memories, {**held, **memories}, before, now)
-    return Import(tuple(memories.values()), (*edges, *said), tuple(rows), known, len(edges), tuple(left))
+    counts = _counts(files, Counter(str(r["path"]) for r in rows), Counter(path for path, _ in left))
+    return Import(tuple(memories.values()), (*edges, *said), tuple(rows), counts, len(edges),
+                  tuple(why for _, why in left))
+
 
 # %% ../../nbs/16_writing/08_notes.ipynb #76535105
 def _record_edges(files: Sequence[MemoryFile], rows: Sequence[Mapping[str, Any]], new: Mapping[str, Memory],
                   there: Mapping[str, Memory], before: Mapping[str, Mapping[str, Imported]],
                   now: datetime) -> list[MemoryEdge]:
-    "What decision records say of each other."
-    last = {path: x.id for path, known in before.items() for x in known.values()}
-    last |= {r["path"]: str(r["id"]) for r in rows}
-    marks = {f.path: (str(Path(f.path).parent), dict(e.marks)) for f in files for e in f.entries
-             if e.kind == "record"}
-    records = {(folder, m.get("number", "")): path for path, (folder, m) in marks.items()}
+    "What records and issues say of each other."
+    last = {(path, w): x.id for path, known in before.items() for w, x in known.items()}
+    last |= {(str(r["path"]), str(r["words"])): str(r["id"]) for r in rows}
+    found = dict[tuple[str, str], str]()
+    marked = list[tuple[str, str, dict[str, str], str]]()
+    for f in files:
+        for e in (e for e in f.entries if e.kind in ("record", "issue")):
+            folder, marks = str(Path(f.path).parent) if e.kind == "record" else f.path, dict(e.marks)
+            found[folder, marks.get("number", "")] = last.get((f.path, words_of(e)), "")
+            marked.append((f.path, folder, marks, found[folder, marks.get("number", "")]))
     out = []
-    for path, (folder, m) in marks.items():
-        by = records.get((folder, m.get("by", "-")), "")
-        older, newer = last.get(path), last.get(by)
+    for path, folder, marks, older in marked:
+        newer = found.get((folder, marks.get("by") or "-"), "")
         if not older or not newer or not {older, newer} & new.keys(): continue
         if {older, newer} <= there.keys() and there[older].event_time < there[newer].event_time:
             out.append(_edge(there[newer], older, f"the status of {Path(path).name} says so", now))
     return out
+
 
 # %% ../../nbs/16_writing/08_notes.ipynb #eaddd6be
 class _Nothing(Exception): pass

@@ -5,23 +5,27 @@
 # %% ../../nbs/16_writing/06_reading.ipynb #3a9d2994
 from __future__ import annotations
 import json, os, re, stat, unicodedata
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
+from functools import cache
 from pathlib import Path
 from typing import Any
 from ..core.memory import UTC
 from ..store.git import RepoError, git, open_repo
 from .decide import NAMESPACES
 from git_notes_consolidation.writing.markdown import (
-    BadFile, DATED, Entry, FilePlace, LARGEST, a_time, front_matter, line_starts, markdown_entries, text_of,
-    titled)
+    BadFile, DATED, Entry, FilePlace, LARGEST, a_time, front_matter, line_starts, markdown_entries,
+    namespace_of, text_of, titled)
 
 # %% auto #0
 __all__ = ['entries_of', 'memory_files', 'direction', 'read_memory_file']
 
 # %% ../../nbs/16_writing/06_reading.ipynb #b7587ae6
 _HOSTS = frozenset(("memory", "claude", "claude.local", "agents", "gemini", "copilot-instructions"))
+
+
+def _line_of(value: object) -> str: return " ".join(str(value or "").split())
 
 
 def _time_in(values: Mapping[str, Any]) -> datetime | None:
@@ -85,6 +89,37 @@ def record_entry(
                {k: v for k, v in marks.items() if v or k == "status"})
     return _set_time(e, a_time(values.get("date") or (found and found[1])))
 
+# %% ../../nbs/16_writing/06_reading.ipynb #1e49c295
+_OBSERVED = re.compile(r"\[([^\[\]()\n]{2,60}|\w)\][ \t]+\S")
+_NO_CATEGORY = re.compile(r"[xX]|[\d:.,\s-]+")
+_RELATED = re.compile(r"(?:\"[^\"\n]{1,60}\"|'[^'\n]{1,60}'|[^\s\[\]]{1,60})[ \t]+"
+                      r"\[\[[^\[\]\n]{1,200}\]\][ \t]*(?:\(.*\))?")
+_FORMAL = frozenset(("observations", "relations"))  # Headings that say nothing of what is below them
+
+
+def _category(e: Entry) -> str:  # Empty: none
+    "The category of an observation."
+    m = _OBSERVED.match(e.title) if e.kind == "item" else None
+    return "" if not m or _NO_CATEGORY.fullmatch(m[1]) else m[1]
+
+
+def note_entries(
+    raw: bytes,
+    path: str,
+) -> tuple[Entry, ...]:  # Empty: it is no such note
+    "The entries of a note, each under the note's title."
+    name = _line_of(front_matter(text_of(raw, path))[0].get("title"))
+    found = markdown_entries(raw, path) if name else ()
+    if not any(_category(e) or e.kind == "item" and _RELATED.fullmatch(e.title) for e in found): return ()
+    out = []
+    for e in found:
+        under = tuple(h for h in e.place.headings if h != name and h.casefold() not in _FORMAL)
+        where = namespace_of((_category(e),)) or e.namespace
+        out.append(replace(e, place=replace(e.place, headings=(name, *under)), scope=(name, *e.scope),
+                           namespace=where, marks=(("note", name),)))
+    return tuple(out)
+
+
 # %% ../../nbs/16_writing/06_reading.ipynb #1eb78fe1
 def piece_entries(
     raw: bytes,
@@ -103,10 +138,10 @@ def piece_entries(
     return tuple(out)
 
 # %% ../../nbs/16_writing/06_reading.ipynb #4464f9f9
-def _line_of(value: object) -> str: return " ".join(str(value or "").split())
+_Row = Mapping[str, Any]
 
 
-def _observations(row: Mapping[str, Any], place: FilePlace) -> Iterator[Entry]:
+def _observations(row: _Row, place: FilePlace) -> Iterator[Entry]:
     "What an entity's line says of it."
     name = _line_of(row.get("name"))
     for x in row["observations"]:
@@ -119,48 +154,231 @@ def _observations(row: Mapping[str, Any], place: FilePlace) -> Iterator[Entry]:
                            marks=marks), _time_in(x), at)
 
 
-def _row_entries(row: Mapping[str, Any], place: FilePlace) -> Iterator[Entry]:
-    "What a line says."
-    ends, text = [_line_of(row.get(k)) for k in ("from", "relationType", "to")], row.get("text")
-    if isinstance(row.get("observations"), list): yield from _observations(row, place)
-    elif all(ends): yield Entry(" ".join(ends), "", place, "relation", loose=True)
-    elif isinstance(text, str) and text.strip():
-        at, title, body = titled(text.strip())
-        if isinstance(row.get("title"), str) and row["title"].strip():
-            title, body = _line_of(row["title"]), text.strip()
-        where = str(row.get("namespace") or "")
-        yield _set_time(Entry(title, body, place, "line", namespace=where if where in NAMESPACES else "",
-                           loose=True, marks=(("id", str(row["id"])),) if row.get("id") else ()),
-                     a_time(str(row.get("at") or "")), at)
+def _relation(row: _Row, place: FilePlace) -> Iterator[Entry]:
+    "Two entities and what one is to the other."
+    ends = [_line_of(row.get(k)) for k in ("from", "relationType", "to")]
+    if all(ends): yield Entry(" ".join(ends), "", place, "relation", loose=True)
 
-JSON_LINES = (".jsonl", ".ndjson", ".json")  # How names of such files end
+
+def _text_row(row: _Row, place: FilePlace) -> Iterator[Entry]:
+    "A line of ours."
+    text = row.get("text")
+    if not isinstance(text, str) or not text.strip(): return
+    at, title, body = titled(text.strip())
+    if isinstance(row.get("title"), str) and row["title"].strip():
+        title, body = _line_of(row["title"]), text.strip()
+    where = str(row.get("namespace") or "")
+    yield _set_time(Entry(title, body, place, "line", namespace=where if where in NAMESPACES else "",
+                       loose=True, marks=(("id", str(row["id"])),) if row.get("id") else ()),
+                 a_time(str(row.get("at") or "")), at)
+
+
+# %% ../../nbs/16_writing/06_reading.ipynb #dd5bfab3
+_INTERNAL = frozenset("message agent role rig gate molecule event convoy wisp slot queue".split())
+_STATES = {"hooked": "in progress"}
+_FIELDS = (("", "description"), ("Design: ", "design"), ("Acceptance: ", "acceptance_criteria"),
+           ("Notes: ", "notes"))
+
+
+def _texts(row: _Row, fields: Sequence[tuple[str, str]]) -> list[str]:
+    "Some fields that hold text, each behind its label."
+    found = ((label, row.get(k)) for label, k in fields)
+    return [label + x.strip() for label, x in found if isinstance(x, str) and x.strip()]
+
+
+def _when(row: _Row, *names: str) -> datetime | None:
+    "The first time among some fields; programs write the year 1 or 1970 for none."
+    times = (a_time(x) for k in names if isinstance(x := row.get(k), str))
+    return next((t for t in times if t and t.year > 1970), None)
+
+
+def _replaced_by(row: _Row) -> str:  # Empty: none
+    "The issue that an issue's dependencies say to have replaced it."
+    found = row.get("dependencies")
+    return next((_line_of(d.get("depends_on_id")) for d in (found if isinstance(found, list) else ())
+                 if isinstance(d, dict) and d.get("type") in ("supersedes", "duplicates")), "")
+
+
+def _issue(row: _Row, place: FilePlace) -> Iterator[Entry]:
+    "An issue, with its state."
+    kind, title, name = _line_of(row.get("issue_type")), _line_of(row.get("title")), _line_of(row.get("id"))
+    state = _line_of(row.get("status")).replace("_", " ") or "open"
+    if kind in _INTERNAL or row.get("ephemeral") or row.get("is_template") or state == "tombstone": return
+    if not title: return
+    by, closed = _replaced_by(row), _when(row, "closed_at") if state == "closed" else None
+    ends = [f"Closed{f' {closed:%Y-%m-%d}' if closed else ''}"] if state == "closed" else []
+    ends += [f"replaced by {by}"] if by else []
+    said = [f"{', '.join(ends)}: {x}" for x in _texts(row, (("", "close_reason"),)) if ends]
+    body = [*(said or [f"{', '.join(ends)}."] if ends else ()), *_texts(row, _FIELDS)]
+    at = _when(row, "created_at") if by else closed or _when(row, "updated_at", "created_at")
+    yield _set_time(Entry(f"Issue {name} ({_STATES.get(state, state)}): {title}", "\n\n".join(body), place,
+                          "issue", (name,), marks=(("number", name), ("by", by)),
+                          namespace="decisions" if kind == "decision" else "progress"), at)
+
+
+def _remembered(row: _Row, place: FilePlace) -> Iterator[Entry]:
+    "What `bd remember` wrote."
+    if not isinstance(row["value"], str) or not row["value"].strip(): return
+    at, title, body = titled(row["value"].strip())
+    yield _set_time(Entry(title, body, place, "note", (_line_of(row.get("key")),)), None, at)
+
+
+# %% ../../nbs/16_writing/06_reading.ipynb #8c634bf5
+_TYPES = {"decision": "decisions", "bugfix": "learnings", "discovery": "learnings", "feature": "progress",
+          "refactor": "progress", "change": "progress"}
+_PARTS = (("Learned: ", "learned"), ("Completed: ", "completed"), ("Investigated: ", "investigated"),
+          ("Next steps: ", "next_steps"), ("Notes: ", "notes"))
+
+
+def _facts(value: object) -> list[str]:
+    "A list of texts, or the JSON of one."
+    if isinstance(value, str):
+        try: value = json.loads(value)
+        except (ValueError, RecursionError): return []
+    return [f"- {_line_of(x)}" for x in value if isinstance(x, str)] if isinstance(value, list) else []
+
+
+def _observed(row: _Row, place: FilePlace) -> Iterator[Entry]:
+    "An observation, or the summary of a session."
+    summary = "learned" in row or "request" in row
+    text = _texts(row, _PARTS if summary else (("", "subtitle"), ("", "narrative"), ("", "text")))
+    asked = _texts(row, (("Session: ", "request"), ("", "title")))
+    if not asked and not text: return
+    title, body = _line_of(asked[0]) if asked else "", "\n".join([*text, *_facts(row.get("facts"))])
+    if not title: _, title, body = titled(body)
+    where = "progress" if summary else _TYPES.get(_line_of(row.get("type")), "")
+    name = (_line_of(row.get("memory_session_id")), _line_of(row.get("created_at_epoch")))
+    e = Entry(title, body, place, "note", name, marks=(("project", _line_of(row.get("project"))),),
+              namespace=where)
+    yield _set_time(e, _when(row, "created_at"))
+
+
+def _with_projects(found: Sequence[Entry]) -> tuple[Entry, ...]:
+    "The entries, with their project's name where there are several."
+    names = [dict(e.marks).get("project", "") for e in found]
+    if len({*names} - {""}) < 2: return tuple(found)
+    return tuple(replace(e, title=f"{name}: {e.title}") if name else e for e, name in zip(found, names))
+
+
+# %% ../../nbs/16_writing/06_reading.ipynb #6f66a4cf
+_CHATS = (("ChatGPT", {"mapping", "create_time"}), ("Claude", {"chat_messages"}),
+          ("Claude Code", {"sessionId", "uuid"}), ("Claude Code", {"leafUuid"}),
+          ("Claude Code", {"display", "pastedContents"}), ("Codex", {"timestamp", "type", "payload"}),
+          ("Codex", {"session_id", "ts", "text"}), ("an assistant", {"role", "content"}))
+
+
+def _chat_of(row: _Row) -> str:  # Empty: of none
+    "The program whose conversation a row is a part of."
+    return next((name for name, keys in _CHATS if keys <= row.keys()), "")
+
+
+def _refuse_chat(name: str, path: str) -> None:
+    raise BadFile(f"{path} is a conversation with {name}, not a memory: what was dropped stands in it too. "
+                  "Let an agent write what still holds into MEMORY.md, one fact a line; then gnc import "
+                  "MEMORY.md")
+
+
+# %% ../../nbs/16_writing/06_reading.ipynb #0deacf31
+def _is_seen(row: object) -> bool:
+    "Is this a row of claude-mem?"
+    return (isinstance(row, dict) and "created_at_epoch" in row
+            and bool({"memory_session_id", "sdk_session_id"} & row.keys()))
+
+
+_Reader = Callable[[_Row, FilePlace], Iterator[Entry]]
+_READERS: tuple[tuple[_Reader, Callable[[_Row], object]], ...] = (
+    (_observations, lambda r: isinstance(x := r.get("observations"), list) and not any(map(_is_seen, x))),
+    (_relation, lambda r: all(r.get(k) for k in ("from", "relationType", "to"))),
+    (_remembered, lambda r: r.get("_type") == "memory" and "value" in r),
+    (_issue, lambda r: r.get("title") and r.get("id") and r.keys() >= {"status", "created_at"}),
+    (_observed, _is_seen),
+    (_text_row, lambda r: isinstance(r.get("text"), str)))
+
+
+def _reader_of(row: _Row) -> _Reader | None:
+    "Who reads a row."
+    return None if _chat_of(row) else next((read for read, knows in _READERS if knows(row)), None)
+
 
 # %% ../../nbs/16_writing/06_reading.ipynb #86dd6947
+JSON_LINES = (".jsonl", ".ndjson", ".json")  # How names of such files end
+
+
+def _loaded(raw: bytes) -> Any:
+    try: return json.loads(raw)
+    except (ValueError, RecursionError): return None
+
+
+def _inner(found: Any) -> Iterator[_Row]:
+    "The objects of a document: itself, if it says what we know, or those of its lists."
+    if isinstance(found, dict) and (_reader_of(found) or _chat_of(found)): yield found; return
+    lists = found.values() if isinstance(found, dict) else [found]
+    yield from (x for xs in lists if isinstance(xs, list) for x in xs if isinstance(x, dict))
+
+
+def _rows(raw: bytes, path: str) -> Iterator[tuple[_Row, FilePlace, bool]]:
+    "The objects of JSON lines, or of one document; where they are, and whether each has its line."
+    starts = line_starts(raw)
+    begins = raw[starts[0]:].lstrip()[:1]
+    whole = _loaded(raw[starts[0]:]) if len(starts) > 2 and begins in (b"[", b"{") else None
+    if whole is not None:
+        place = FilePlace(path, 0, len(raw), (1, len(starts) - 1))
+        yield from ((row, place, False) for row in _inner(whole))
+        return
+    for n, (a, b) in enumerate(zip(starts, starts[1:]), 1):
+        row = _loaded(raw[a:b])
+        yield from ((x, FilePlace(path, a, b, (n, n)), x is row) for x in _inner(row))
+
+
+# %% ../../nbs/16_writing/06_reading.ipynb #1efd1917
 def json_entries(
     raw: bytes,
     path: str,
 ) -> tuple[Entry, ...]:
-    "The entries of a file of JSON lines."
+    "The entries of JSON lines, or of a JSON document."
     text_of(raw, path)
-    starts, out = line_starts(raw), list[Entry]()
-    for n, (a, b) in enumerate(zip(starts, starts[1:])):
-        try: row = json.loads(raw[a:b])
-        except (ValueError, RecursionError): continue
-        if isinstance(row, dict): out += _row_entries(row, FilePlace(path, a, b, (n + 1, n + 1)))
-    return tuple(out)
+    out = list[Entry]()
+    for row, place, alone in _rows(raw, path):
+        if not out and (chat := _chat_of(row)): _refuse_chat(chat, path)
+        read = _reader_of(row)
+        if read: out += (e if alone else replace(e, loose=False) for e in read(row, place))
+    return _with_projects(out)
+
 
 # %% ../../nbs/16_writing/06_reading.ipynb #56ecbc4a
+EXPORTED = re.compile(rb"^<!-- gnc: ([\w]*) -->[ \t]*\r?$", re.M)  # The last line of an export
+_BANK = {"progress": "progress", "systempatterns": "patterns", "decisionlog": "decisions"}
+
+
+def _is_json(raw: bytes, path: str) -> bool:
+    "Is a file JSON, by its name or by its first line?"
+    if path.lower().endswith(JSON_LINES): return True
+    begin = raw[:2**16].removeprefix(b"\xef\xbb\xbf").lstrip()
+    return bool(re.match(rb'\{\s*"[^"\n]{1,80}"\s*:|\[\s*\{\s*"', begin))
+
+
+def _namespace_by_file(path: str) -> str:
+    "What a file of Cline's memory bank is for, where its name says so."
+    p = Path(path)
+    return _BANK.get(p.stem.lower(), "") if p.parent.name == "memory-bank" else ""
+
+
+# %% ../../nbs/16_writing/06_reading.ipynb #3d627b14
 def entries_of(
     raw: bytes,
     path: str,  # As it is shown
 ) -> tuple[Entry, ...]:
     "The entries of a file's bytes, whose times its own words give or nobody."
-    if path.lower().endswith(JSON_LINES): return json_entries(raw, path)
-    one = record_entry(raw, path) or file_entry(raw, path)
-    if one: return (one,)
+    if _is_json(raw, path): return json_entries(raw, path)
+    raw = EXPORTED.sub(lambda m: b" " * len(m[0]), raw)  # No text, and every byte at its place
+    if one := record_entry(raw, path): return (one,)
+    found = note_entries(raw, path)
+    if not found and (one := file_entry(raw, path)): return (one,)
     if re.search(rb"^\xc2\xa7[ \t]*\r?$", raw, re.M): return piece_entries(raw, path)
-    at = _time_in(front_matter(text_of(raw, path))[0])
-    return tuple(e if e.time else _set_time(e, at) for e in markdown_entries(raw, path))
+    at, where = _time_in(front_matter(text_of(raw, path))[0]), _namespace_by_file(path)
+    dated = (e if e.time else _set_time(e, at) for e in found or markdown_entries(raw, path))
+    return tuple(replace(e, namespace=e.namespace or where) for e in dated)
+
 
 # %% ../../nbs/16_writing/06_reading.ipynb #ff61f6c4
 ARCHIVE = ".archive.jsonl"  # What tidying moves out of NAME lies in NAME.archive.jsonl
@@ -238,12 +456,21 @@ class MemoryFile:
         return len(self.entries) - n if self.forward is False else n
 
 # %% ../../nbs/16_writing/06_reading.ipynb #3a19ab35
-def _set_age(e: Entry, lines: Sequence[datetime | None], modified: datetime) -> Entry:
+def _ages(lines: Sequence[datetime | None]) -> Callable[[tuple[int, int]], datetime | None]:
+    "The newest of some lines, if all are known; a JSON document's entries all have the same."
+    @cache
+    def newest(place: tuple[int, int]) -> datetime | None:
+        some = lines[place[0] - 1:place[1]]
+        known = [t for t in some if t]
+        return max(known) if known and len(known) == len(some) else None
+    return newest
+
+
+def _set_age(e: Entry, newest: Callable[[tuple[int, int]], datetime | None], modified: datetime) -> Entry:
     if e.time and e.time <= modified: return e
-    first, last = e.place.lines
-    known = [t for t in lines[first - 1:last] if t]
-    at = max(known) if known and len(known) == len(lines[first - 1:last]) else None
+    at = newest(e.place.lines)
     return replace(e, time=min(at, modified) if at else modified, dated="git blame" if at else "the file")
+
 
 # %% ../../nbs/16_writing/06_reading.ipynb #a1e73f1a
 def direction(
@@ -270,26 +497,31 @@ def read_memory_file(
     when = datetime.fromtimestamp(modified, UTC)
     found = entries_of(raw, shown or str(path))
     need = blame and any(not e.time or e.time > when for e in found)
-    lines = blame_times(real) if need else []
-    dated = tuple(_set_age(e, lines, when) for e in found)
+    newest = _ages(blame_times(real) if need else [])
+    dated = tuple(_set_age(e, newest, when) for e in found)
     return MemoryFile(shown or str(path), real, raw, dated, when, direction(dated))
 
 # %% ../../nbs/16_writing/06_reading.ipynb #e74c4847
 def unread_lines(
     f: MemoryFile,
 ) -> str:  # Empty where every line has its entry, or none is expected to
-    "Which lines of a file of JSON lines say nothing to us, or that a whole file does not."
-    if not f.path.lower().endswith(JSON_LINES):
+    "Which lines of a file of JSON say nothing to us, or that a whole file does not."
+    if not _is_json(f.raw, f.path):
         if f.entries or not f.raw.strip(): return ""
         return f"{f.path}: no list item, no heading with text and no piece between § in it, so no entry"
-    known = {e.place.lines[0] for e in f.entries}
+    known = {n for a, b in {e.place.lines for e in f.entries} for n in range(a, b + 1)}
     lost = [n for n, line in enumerate(f.raw.splitlines(), 1) if line.strip() and n not in known]
     if not lost: return ""
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
+    if any(e.kind == "issue" for e in f.entries):
+        return (f"{f.path}: no entry in line {lost[0]}{more}; messages, steps and templates of beads are no "
+                "memories")
     return f"{f.path}: no entry in line {lost[0]}{more}; {_FORM}"
 
 
-_FORM = 'a line is {"text": "…"}, or an entity with observations, or a relation of the MCP memory server'
+_FORM = ('a line is {"text": "…"}, an entity or a relation of the MCP memory server, or an issue of beads; a '
+         "document is an export of claude-mem")
+
 
 # %% ../../nbs/16_writing/06_reading.ipynb #108f90c4
 _LONGEST_SLUG = 200

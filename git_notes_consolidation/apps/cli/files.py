@@ -402,7 +402,8 @@ def _undone_line(r: dict[str, Any]) -> str:
 def _end(call: Call, skipped: Sequence[str], refused: Sequence[str]) -> None:
     "Say what was not done."
     if not call.as_json:
-        for x in (*skipped, *refused): call.warn(x, "yellow")
+        more = [f"… and {len(skipped) - 8} more"] if len(skipped) > 9 else []
+        for x in (*(skipped[:8] if more else skipped), *more, *refused): call.warn(x, "yellow")
     if refused: raise typer.Exit(3)
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #cfad70c4
@@ -546,24 +547,84 @@ def tidy(
     _end(call, skipped, refused)
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #ff8590be
-def _import_lines(r: Any, files: int, dry_run: bool, all_: bool) -> Iterator[Text]:
+def _import_lines(r: Any, dry_run: bool, all_: bool) -> Iterator[Text | Table]:
     "What an import did."
-    where, all_entries = f"{files} file{'s' if files > 1 else ''}", r.added + r.known + len(r.left)
+    where = counted_noun(len(r.files), "file")
+    all_entries = sum(x["entries"] for x in r.files)
     added = f"{'Would be added' if dry_run else 'Added'}: {r.added}" if r.added else (
         "Nothing new: 0" if all_entries else "Nothing to add: 0")
     yield Text(f"{added} of {all_entries} entries in {where}; {r.known} were known, {r.versions} are newer "
                "versions.", style="bold")
-    few = r.rows if all_ else r.rows[:5]
-    for x in few: yield Text("  " + plain(f"{x['path']}:{x['line']}  {x['title']}", 76))
-    if len(r.rows) > len(few): yield Text(f"  … and {len(r.rows) - len(few)} more; -v shows all")
+    shown = r.files if all_ else sorted(r.files, key=lambda x: not x["new"] + x["left"])[:20]
+    if len(r.files) > 1: yield _counts_table(shown)
+    if len(r.files) > len(shown): yield Text(f"… and {len(r.files) - len(shown)} more files; -v shows all")
+    told = [*zip(r.rows, r.memories)]
+    few = told if all_ else told[:5]
+    for x, m in few: yield Text("  " + plain(f"{x['path']}:{x['line']}  {m.summary}", 76))
+    if len(told) > len(few): yield Text(f"  … and {len(told) - len(few)} more; -v shows all")
     for why in r.left: yield Text(plain(f"! {why}"), style="yellow")
     if r.run_id:
         yield Text("Next: gnc consolidate --dry-run shows duplicates and replacements.\n"
                    f"Undo: gnc undo {short(r.run_id)}")
 
+
+def _counts_table(files: Sequence[dict[str, Any]]) -> Table:
+    "How many entries of each file are known, new and left."
+    names = ("entries", "known", "new", "left")
+    table = Table("file", *names, box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for x in files: table.add_row(plain(x["path"], 44), *(str(x[k]) for k in names))
+    for c in table.columns[1:]: c.justify = "right"
+    return table
+
+
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #31bc0969
+_RECORDS = re.compile(r"(?:^|/)(?:adrs?|decisions)/[^/]+\.md$")
+
+
+def _importable(call: Call) -> dict[Path, str]:  # With the names to type
+    "What may hold memories here."
+    repo = open_repo(call.repo)
+    tree, top = file_check.read_tree(repo), Path(repo.worktree or ".")
+    names = [p for p in file_check.agent_files(tree) if not (top / p).is_symlink()]
+    names += sorted({p.rpartition("/")[0] for p in tree.files if _RECORDS.search(p)})
+    names += [p for p in (".beads/issues.jsonl",) if (top / p).is_file()]
+    found = {top / p: os.path.relpath(top / p) for p in names}
+    with suppress(RepoError): found[claude_folder(call.repo, os.environ)] = "--claude"
+    return found
+
+
+def _count_entries(path: Path) -> int:
+    "The entries of a file or a folder that can be read."
+    n = 0
+    with suppress(RepoError):
+        for p in files_reading.memory_files(path):
+            with suppress(RepoError): n += len(files_reading.read_memory_file(p, blame=False).entries)
+    return n
+
+
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #cafb94f3
+def _offer_files(call: Call) -> None:
+    "Say which files could be imported, and how."
+    with call.bar() as bar:
+        bar.add_task("reading files")
+        found = {name: n for p, name in _importable(call).items() if (n := _count_entries(p))}
+    if not found:
+        raise Usage("there is no CLAUDE.md, AGENTS.md, memory bank or other file here that holds memories; "
+                    "name one: gnc import FILE")
+    table = Table("file", "entries", box=None, header_style="dim", padding=(0, 2, 0, 0))
+    for name, n in [*found.items()][:20]: table.add_row(plain(name, 60), str(n))
+    table.columns[1].justify = "right"
+    more = [f"… and {len(found) - 20} more"] if len(found) > 20 else []
+    again = shlex.join(["gnc", "import", *[*found][:6], "--dry-run"])
+    call.show([{"path": name, "entries": n} for name, n in found.items()],
+              Text("Files here that may hold memories; nothing was written. See what is new in them:"),
+              Text(plain(f"  {again}"), overflow="ignore"), "", table, *more)
+
+
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #16ee07ac
-@app.command("import", epilog=examples("import MEMORY.md", "import docs/adr", "import --claude --dry-run",
-                                       "undo last: undo an import"))
+@app.command("import", epilog=examples(
+    "import: what there is to import", "import MEMORY.md docs/adr", "import .beads/issues.jsonl",
+    "import --claude --dry-run", "undo last: undo an import"))
 def import_(
     ctx: typer.Context,
     paths: list[str] | None = _PATHS,
@@ -576,14 +637,19 @@ def import_(
     "Read memory files into this repository's notes. A second import adds only what is new."
     from git_notes_consolidation.writing.notes import import_files
     call: Call = ctx.obj
+    if not (paths or claude): return _offer_files(call)
     require_namespace(call.repo, namespace)
-    s, top = call.writing(), open_repo(call.repo).worktree
-    files, skipped = _read_files(_paths(call, paths, claude), paths, lambda p: _name_in_notes(p, top))
-    skipped += filter(None, map(files_reading.unread_lines, files))
-    r = import_files(s, files, namespace, dry_run, with_secrets)
+    s, top, found = call.writing(), open_repo(call.repo).worktree, _paths(call, paths, claude)
+    with call.bar() as bar:
+        step = bar.add_task("reading files", total=len(found))
+        def name(p: Path) -> str: bar.advance(step); return _name_in_notes(p, top)
+        files, skipped = _read_files(found, paths, name)
+        skipped += filter(None, map(files_reading.unread_lines, files))
+        bar.add_task("comparing", total=None)
+        r = import_files(s, files, namespace, dry_run, with_secrets)
     call.show({"added": r.added, "known": r.known, "versions": r.versions, "run_id": r.run_id,
-               "left": [*r.left], "passed": skipped, "dry_run": dry_run, "entries": [*r.rows]},
-              *_import_lines(r, len(files), dry_run, call.verbose))
+               "left": [*r.left], "passed": skipped, "dry_run": dry_run, "entries": [*r.rows],
+               "files": [*r.files]}, *_import_lines(r, dry_run, call.verbose))
     _end(call, skipped, ())
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #af41c758
