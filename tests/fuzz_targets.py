@@ -34,7 +34,7 @@ from git_notes_consolidation.summaries import quotations as summarizing
 from git_notes_consolidation.supersession import judge as judging
 from git_notes_consolidation.temporal import calendar as masking, resolve as temporal
 from git_notes_consolidation.text import facts, words as text_words
-from git_notes_consolidation.writing import notes as files_notes, reading as files_reading, tidy as files_tidy
+from git_notes_consolidation.writing import archive as files_archive, notes as files_notes, reading as files_reading, tidy as files_tidy
 from git_notes_consolidation.writing.markdown import BadFile
 from git_notes_consolidation.evaluation import scoring as answers
 from git_notes_consolidation.consolidation import scan as consolidation_scan
@@ -569,10 +569,10 @@ def memory_file(data):
     taken = sorted((files_tidy.Taken(e, "budget") for e in found[::2] if e.loose), key=lambda t: t.entry.place)
     p = files_tidy.FilePlan(f, tuple(taken))
     files_tidy.still_says(f, [t.entry.place for t in taken])
-    rows = files_tidy.archive_lines(p, SAMPLE_NOW)[1][:-1]
-    assert files_tidy.put_back(p.after, rows) == raw
+    rows = files_archive.archive_lines(p, SAMPLE_NOW)[1][:-1]
+    assert files_archive.put_back(p.after, rows) == raw
     exported_again(replace(f, entries=tuple(replace(e, dated=e.dated or "the file") for e in f.entries)))
-    if not (among := files_tidy.put_among(p.after, raw[:len(raw) // 2], rows)): return
+    if not (among := files_archive.put_among(p.after, raw[:len(raw) // 2], rows)): return
     made, spans = among
     for a, b in reversed(spans): made = made[:a] + made[b:]
     assert made == raw[:len(raw) // 2]

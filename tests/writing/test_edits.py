@@ -16,7 +16,8 @@ from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.writing import claude_folder as cf, tidy
 from git_notes_consolidation.writing.reading import MemoryFile, claude_folder, entries_of, project_slug, read_memory_file
 from git_notes_consolidation.writing.renames import is_put_away, rename_edits
-from git_notes_consolidation.writing.tidy import Edit, FilePlan, apart, put_among, with_edits
+from git_notes_consolidation.writing.archive import put_among
+from git_notes_consolidation.writing.tidy import Edit, FilePlan, apart, with_edits
 
 
 def file_of(raw, path="MEMORY.md"): return MemoryFile(path, Path(path), raw, entries_of(raw, path), SAMPLE_NOW)

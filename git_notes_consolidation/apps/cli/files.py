@@ -23,9 +23,9 @@ from ...core.memory import digest
 from ...staleness import file_check
 from ...store.damage import counted_noun
 from ...store.git import open_repo, Repo, RepoError
-from git_notes_consolidation.writing import (
-    claude_folder as files_claude, notes as files_notes, reading as files_reading, renames as files_renames,
-    tidy as files_tidy)
+from ...writing import (
+    archive as files_archive, claude_folder as files_claude, notes as files_notes, reading as files_reading,
+    renames as files_renames, tidy as files_tidy)
 from ...writing.reading import claude_folder, codex_files
 from ...writing.markdown import Entry, line_starts, shown_title, text_of
 from ...writing.review import word_diff
@@ -367,7 +367,7 @@ def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
             refused.append(f"{p.file.path}: {_how_many(p)}. Nothing was written; to allow it, add "
                            f"--max-change {need:.2f}")
             continue
-        try: done[p.file.path] = files_tidy.apply_tidy(p, now)
+        try: done[p.file.path] = files_archive.apply_tidy(p, now)
         except RepoError as e: refused.append(str(e))
         except OSError as e: refused.append(f"{e.filename or p.file.path}: {e.strerror}; nothing is lost")
     return done, refused
@@ -375,12 +375,12 @@ def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
 
 def _undo(call: Call, found: Sequence[Path], several: bool) -> None:
     "Take the last run back; of several files, in those that it wrote."
-    when = {p: files_tidy.last_applied(files_reading.real_path(p)) for p in found}
+    when = {p: files_archive.last_applied(files_reading.real_path(p)) for p in found}
     files = [p for p in found if not several or when[p] and when[p] == max(when.values())]
     if not files: raise Usage("nothing to undo: no file there was changed by gnc tidy --apply")
     rows, refused = list[dict[str, Any]](), list[RepoError]()
     for p in files:
-        try: u = files_tidy.undo_tidy(files_reading.real_path(p), str(p), call.clock())
+        try: u = files_archive.undo_tidy(files_reading.real_path(p), str(p), call.clock())
         except RepoError as e: refused.append(e); continue
         rows.append({"path": str(p), "run_id": u.run, "entries": u.entries, "edits": u.edits,
                      "edited": u.edited, "left": [*u.left]})
@@ -528,7 +528,7 @@ def tidy(
         dead = dict[str, list[file_check.Dead]]()
         with suppress(RepoError):  # Outside of a repository none is known
             dead, _ = _find_dead(call, open_repo(call.repo), found)
-        archives = [os.path.relpath(files_tidy.archive_of(files_reading.real_path(p)))
+        archives = [os.path.relpath(files_archive.archive_of(files_reading.real_path(p)))
                     for p, run in done.items() if run]
         if archives:
             told.append(Text(f"What was there before is in {plain(', '.join(archives), 200)}.\n"
