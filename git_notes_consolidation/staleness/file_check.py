@@ -378,7 +378,8 @@ def dead_names(
     repo: Repo,
     texts: Mapping[str, str],  # Markdown by its path from the top of the repository
     tree: Tree | None = None,  # Default: the working tree
-) -> dict[str, list[Dead]]:  # By path; each name once in a file
+    each: bool = False,  # Every mention, and not each name once in a file
+) -> dict[str, list[Dead]]:  # By path
     "What files name that is not there."
     tree, base = tree or read_tree(repo), {p: posixpath.dirname(p) for p in texts}
     names = {p: [x for n in file_names(t) if n.form == "link" or not _RECORD.search(p)
@@ -395,7 +396,7 @@ def dead_names(
         found += [Dead(n, "missing", why) for n in ns
                   if n.kind == "minimum" and (why := later_minimum(tree, n.text))]
         once = dict[tuple[str, str], Dead]()
-        for dead in sorted(found, key=lambda d: d.name.line):
-            once.setdefault((dead.name.kind, dead.name.text), dead)
-        out[p] = [*once.values()]
+        every_dead = sorted(found, key=lambda d: d.name.line)
+        for dead in every_dead: once.setdefault((dead.name.kind, dead.name.text), dead)
+        out[p] = every_dead if each else [*once.values()]
     return out
