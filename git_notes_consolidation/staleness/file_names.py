@@ -188,8 +188,8 @@ def _in_text(text: str, line: int, around: str) -> Iterator[FileName]:
 # At the beginning of an item or behind its label; elsewhere it may be of anything
 _MINIMUM = re.compile(
     r"[\W_]{0,9}(?:[\w /&-]{1,40}[*_]{0,3}:[*_]{0,3}\s*)?(?P<name>Node(?:\.js)?|Python|Go|PHP)\s+"
-    r"(?:>=\s*|≥\s*)?v?(?P<least>\d{1,2}(?:\.\d{1,3})?)(?:\+|\s+(?:or|and)\s+(?:later|newer|higher|above)\b)[*_]{0,3}"
-    r"(?=\s*(?:$|[.,;()+&—–]))", re.M)
+    r"(?:>=\s*|≥\s*)?v?(?P<least>\d{1,2}(?:\.\d{1,3})?)(?:\+|\s+(?:or|and)\s+(?:later|newer|higher|above)\b)"
+    r"[*_]{0,3}(?=\s*(?:$|[.,;()+&—–]))", re.M)
 
 # %% ../../nbs/12_staleness/04_file_names.ipynb #22875906
 _CODED = re.compile(r"(?:\w+(?:\.|::|#))*((?=\w*[a-z0-9][A-Z]|\w*\w_\w|\w+\()\w{3,})(?:\(.*\))?", re.A)

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #f786aa10
 from __future__ import annotations
-import difflib, re, time
+import difflib, re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
