@@ -146,8 +146,9 @@ _TOLD = re.compile(
     r"(?i)\b\d{4}-\d\d(?:-\d\d)?\b|→|->|\b(?:recently|previous(?:ly)?|used to|formerly|originally|added|"
     r"created|moved?|renamed?|migrat\w+|refactored|extracted|split|replaced|replaces|fixed|removed|deleted|"
     r"deprecated|merged|instead of|no longer|now in)\b")
-_OF_THE_PAST = re.compile(r"(?i)\b\d{4}-\d\d|\b(?:change ?logs?|history|recent(?:ly)?|completed|previous(?:ly)?|"
-                          r"sessions?|releases?|lessons?|done|fixed|archived?)\b")
+_OF_THE_PAST = re.compile(
+    r"(?i)\b\d{4}-\d\d|\b(?:change ?logs?|history|recent(?:ly)?|completed|previous(?:ly)?|sessions?|"
+    r"releases?|lessons?|done|fixed|archived?)\b")
 
 
 def _tells(d: Dead, line: str, now: str) -> bool:
