@@ -13,7 +13,7 @@ from hypothesis import given, strategies as st
 
 from git_notes_consolidation.core.memory import SAMPLE_NOW
 from git_notes_consolidation.store.git import open_repo
-from git_notes_consolidation.writing import claude_folder as cf, tidy
+from git_notes_consolidation.writing import archive, claude_folder as cf
 from git_notes_consolidation.writing.reading import MemoryFile, claude_folder, entries_of, project_slug, read_memory_file
 from git_notes_consolidation.writing.renames import is_put_away, rename_edits
 from git_notes_consolidation.writing.archive import put_among
@@ -26,7 +26,7 @@ def file_of(raw, path="MEMORY.md"): return MemoryFile(path, Path(path), raw, ent
 def rows_of(raw, edits):
     "The lines of the archive for some edits, and the run's own."
     p = FilePlan(file_of(raw), edits=tuple(edits))
-    *rows, last = tidy.archive_lines(p, SAMPLE_NOW)[1]
+    *rows, last = archive.archive_lines(p, SAMPLE_NOW)[1]
     return p.after, json.loads(json.dumps(rows)), json.loads(json.dumps(last))
 
 
@@ -40,7 +40,7 @@ def test_any_edits_are_taken_back_to_the_byte(text, some):
     raw = text.encode()
     assert with_edits(raw, edits) == b"".join(x for e, at in zip([*edits, Edit(len(raw), b"")], [0, *(e.end for e in edits)]) for x in (raw[at:e.start], e.put))
     after, rows, last = rows_of(raw, edits)
-    assert tidy.put_back(after, rows) == raw and tidy._restore(last, rows, after, "M.md", SAMPLE_NOW) == raw
+    assert archive.put_back(after, rows) == raw and archive._restore(last, rows, after, "M.md", SAMPLE_NOW) == raw
 
 
 @given(st.sets(st.integers(0, 14), min_size=1, max_size=8), st.integers(0, 14), st.sampled_from(["change", "drop", "add"]), st.booleans())
@@ -53,8 +53,8 @@ def test_an_edit_elsewhere_stays_when_a_path_is_taken_back(gone, at, what, twice
     new = {"change": b"- mine\n", "drop": b"", "add": b"- mine\n" + lines[at + 2].encode()}[what]
     if at in gone: return
     now = after.replace(lines[at + 2].encode(), new)
-    made = tidy._restore(last, rows, now, "M.md", SAMPLE_NOW)
-    assert made == raw.replace(lines[at + 2].encode(), new) == tidy._restore(last, rows, made, "M.md", SAMPLE_NOW)
+    made = archive._restore(last, rows, now, "M.md", SAMPLE_NOW)
+    assert made == raw.replace(lines[at + 2].encode(), new) == archive._restore(last, rows, made, "M.md", SAMPLE_NOW)
 
 
 def test_a_line_that_was_rewritten_since_is_not_guessed():
@@ -177,12 +177,12 @@ def test_an_archive_that_lies_beside_the_file_goes_on(home):
     (home / "CLAUDE.md").write_text("- a\n")
     row = {"run": "tidy_x", "at": "2026-01-01T00:00:00+00:00"}
     kept = [row | {"kind": "entry", "why": "repeated", "reason": "", "start": 4, "bytes": "- b\n"},
-            row | {"kind": "tidy", "before": tidy.sha(b"- a\n- b\n"), "after": tidy.sha(b"- a\n"), "entries": 1, "text": "- a\n"}]
+            row | {"kind": "tidy", "before": archive.sha(b"- a\n- b\n"), "after": archive.sha(b"- a\n"), "entries": 1, "text": "- a\n"}]
     (home / "CLAUDE.md.archive.jsonl").write_text("".join(json.dumps(r) + "\n" for r in kept))
     assert "1 entry is taken back; the file is what it was, byte for byte" in gnc("tidy", "--undo").out and (home / "CLAUDE.md").read_text() == "- a\n- b\n"
     git(home, "worktree", "add", "-q", str(home.parent / "other"))
     there = (home.parent / "other" / "docs" / "N.md").resolve()
-    assert tidy.archive_of(there) == home / ".git" / "worktrees" / "other" / "gnc" / "tidy" / "docs" / "N.md.archive.jsonl"
+    assert archive.archive_of(there) == home / ".git" / "worktrees" / "other" / "gnc" / "tidy" / "docs" / "N.md.archive.jsonl"
 
 
 # Claude Code's folder
@@ -284,7 +284,7 @@ def test_a_section_moves_to_a_name_of_its_own(tmp_path, title):
     e, = (e for e in cf.folder_edits(f) if e.why == "moved")
     assert "/" not in e.made[0] and e.made[0] != "rules-for-all.md" and e.made[0].lower() != "memory.md"
     real = read_memory_file(tmp_path / "m" / "MEMORY.md")
-    tidy.apply_tidy(FilePlan(real, edits=tuple(cf.folder_edits(f))), SAMPLE_NOW)
+    archive.apply_tidy(FilePlan(real, edits=tuple(cf.folder_edits(f))), SAMPLE_NOW)
     after = cf.read_folder(tmp_path / "m")
     assert not {p.what for p in cf.problems_of(after)} & {"dead", "orphan", "unread"} and e.out.decode().strip() in (tmp_path / "m" / e.made[0]).read_text()
 
@@ -324,8 +324,8 @@ def test_killed_at_every_step_a_folder_loses_nothing(tmp_path, when):
     top, whole, back = tmp_path / "m", False, False
     def write():
         f = cf.read_folder(top)
-        tidy.apply_tidy(FilePlan(read_memory_file(top / "MEMORY.md"), edits=tuple(cf.folder_edits(f))), SAMPLE_NOW)
-    def undo(): tidy.undo_tidy(top / "MEMORY.md", "MEMORY.md", SAMPLE_NOW)
+        archive.apply_tidy(FilePlan(read_memory_file(top / "MEMORY.md"), edits=tuple(cf.folder_edits(f))), SAMPLE_NOW)
+    def undo(): archive.undo_tidy(top / "MEMORY.md", "MEMORY.md", SAMPLE_NOW)
     fill(top); was = bytes_of(top); write(); mended = bytes_of(top)
     for n in range(1, 50):
         for p in top.iterdir(): p.unlink()
@@ -340,7 +340,7 @@ def test_killed_at_every_step_a_folder_loses_nothing(tmp_path, when):
         now = (top / "MEMORY.md").read_bytes()
         assert now in (was["MEMORY.md"], mended["MEMORY.md"]) and (now == was["MEMORY.md"] or (top / "session-of-march.md").exists())
         try: undo()
-        except tidy.BadFile: pass  # It was done
+        except archive.BadFile: pass  # It was done
         assert {k: v for k, v in bytes_of(top).items() if not k.startswith(".")} == was
         if whole and back: break
     assert whole and back and n > 5

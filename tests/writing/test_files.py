@@ -16,7 +16,7 @@ from hypothesis import example, given, strategies as st
 
 from git_notes_consolidation.core.memory import mem, SAMPLE_NOW
 from git_notes_consolidation.evaluation.stories import closure, load_stories
-from git_notes_consolidation.writing import notes, tidy
+from git_notes_consolidation.writing import archive, notes, tidy
 from git_notes_consolidation.writing.reading import MemoryFile, claude_folder, direction, entries_of, memory_files, project_slug, read_memory_file
 from git_notes_consolidation.writing.tidy import Budget, Taken, plan_tidy, still_says
 
@@ -82,8 +82,8 @@ def test_entries_lie_in_their_bytes_and_what_goes_is_all_that_changes(raw, data)
         rest, at = b"", 0
         for t in taken: rest, at = rest + raw[at:t.entry.place.start], t.entry.place.end
         assert p.after == rest + raw[at:]
-        _, rows = tidy.archive_lines(p, SAMPLE_NOW)
-        assert tidy.put_back(p.after, rows[:-1]) == raw
+        _, rows = archive.archive_lines(p, SAMPLE_NOW)
+        assert archive.put_back(p.after, rows[:-1]) == raw
 
 
 @given(FILES, st.integers(1, 12))
@@ -198,7 +198,7 @@ def test_nothing_is_written_before_it_is_asked_for_and_undo_gives_the_same_bytes
 def test_what_somebody_changed_is_left_alone(home):
     p, = plan_tidy([read_memory_file("MEMORY.md")])
     Path("MEMORY.md").write_text(TWICE + "- a new line\n")
-    with pytest.raises(tidy.Changed, match="nothing was written"): tidy.apply_tidy(p, SAMPLE_NOW)
+    with pytest.raises(archive.Changed, match="nothing was written"): archive.apply_tidy(p, SAMPLE_NOW)
     assert Path("MEMORY.md").read_text() == TWICE + "- a new line\n"
     gnc("tidy", "MEMORY.md", "--apply")
     Path("MEMORY.md").write_text("- mine\n")
@@ -224,13 +224,13 @@ def test_undo_after_an_edit_loses_no_byte_of_it(raw, edits, data):
     loose = [e for e in f.entries if e.loose]
     some = data.draw(st.lists(st.sampled_from(loose), unique_by=id, min_size=1)) if loose else []
     p = tidy.FilePlan(f, tuple(sorted((Taken(e, "budget") for e in some), key=lambda t: t.entry.place)))
-    _, (*rows, last) = tidy.archive_lines(p, SAMPLE_NOW)
+    _, (*rows, last) = archive.archive_lines(p, SAMPLE_NOW)
     now = edited(p.after, edits)
-    if found := tidy.put_among(p.after, now, rows):
+    if found := archive.put_among(p.after, now, rows):
         rest, spans = found
         for a, b in reversed(spans): rest = rest[:a] + rest[b:]
         assert rest == now and all(r["bytes"].encode() in found[0] for r in rows)
-    made = tidy._restore(last, rows, now, "MEMORY.md", SAMPLE_NOW)
+    made = archive._restore(last, rows, now, "MEMORY.md", SAMPLE_NOW)
     if made not in (None, now, raw):
         def items(raw): return [(e.title, e.body) for e in read(raw).entries if e.kind == "item"]
         left = items(made)
@@ -243,11 +243,11 @@ def test_an_edit_elsewhere_and_what_was_taken_out_are_both_there(gone, at, what)
     lines = ["# Memory\n", "\n", *(f"- 2026-02-{n + 1:02}: The rule number {n} is to be kept\n" for n in range(15))]
     f = read("".join(lines))
     p = tidy.FilePlan(f, tuple(Taken(e, "budget") for n, e in enumerate(f.entries) if n in gone))
-    _, (*rows, last) = tidy.archive_lines(p, SAMPLE_NOW)
+    _, (*rows, last) = archive.archive_lines(p, SAMPLE_NOW)
     if {at - 1, at, at + 1} & {*gone}: return
     def edit(raw): return edited(raw, [(raw.splitlines(True).index(lines[at + 2].encode()), what, "- 2026-03-01: Something new\n")])
-    made = tidy._restore(last, rows, edit(p.after), "MEMORY.md", SAMPLE_NOW)
-    assert made == edit(f.raw) == tidy._restore(last, rows, made, "MEMORY.md", SAMPLE_NOW)  # Cut off, and once again
+    made = archive._restore(last, rows, edit(p.after), "MEMORY.md", SAMPLE_NOW)
+    assert made == edit(f.raw) == archive._restore(last, rows, made, "MEMORY.md", SAMPLE_NOW)  # Cut off, and once again
 
 
 def test_a_write_protected_file_is_left_alone(home):
@@ -274,7 +274,7 @@ def dies(n, when):
     try:
         for name in ("open", "fsync", "replace", "chmod", "close", "unlink"): setattr(os, name, dying(getattr(os, name)))
         builtins.open = dying(builtins.open)
-        tidy.apply_tidy(p, SAMPLE_NOW) if p.taken else tidy.undo_tidy(Path("MEMORY.md").resolve(), "MEMORY.md", SAMPLE_NOW)
+        archive.apply_tidy(p, SAMPLE_NOW) if p.taken else archive.undo_tidy(Path("MEMORY.md").resolve(), "MEMORY.md", SAMPLE_NOW)
         os._exit(0)
     finally: os._exit(1)
 
@@ -309,8 +309,8 @@ def test_two_at_once_one_is_done_and_nothing_is_lost(home):
     plans = [plan_tidy([read_memory_file("MEMORY.md")])[0] for _ in range(6)]
     out = []
     def one(p):
-        try: out.append(tidy.apply_tidy(p, SAMPLE_NOW))
-        except tidy.Changed: out.append("")
+        try: out.append(archive.apply_tidy(p, SAMPLE_NOW))
+        except archive.Changed: out.append("")
     threads = [threading.Thread(target=one, args=(p,)) for p in plans]
     for t in threads: t.start()
     for t in threads: t.join()

@@ -579,13 +579,15 @@ def _counts_table(files: Sequence[dict[str, Any]]) -> Table:
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #31bc0969
 _RECORDS = re.compile(r"(?:^|/)(?:adrs?|decisions)/[^/]+\.md$")
+_NO_MEMORY = re.compile(r"(?:^|/)(?:agents|commands|output-styles|skills|prompts)/")  # What is run, not known
 
 
 def _importable(call: Call) -> dict[Path, str]:  # With the names to type
     "What may hold memories here."
     repo = open_repo(call.repo)
     tree, top = file_check.read_tree(repo), Path(repo.worktree or ".")
-    names = [p for p in file_check.agent_files(tree) if not (top / p).is_symlink()]
+    names = [p for p in file_check.agent_files(tree) if not (
+        (top / p).is_symlink() or _NO_MEMORY.search(p) or _RECORDS.search(p))]
     names += sorted({p.rpartition("/")[0] for p in tree.files if _RECORDS.search(p)})
     names += [p for p in (".beads/issues.jsonl",) if (top / p).is_file()]
     found = {top / p: os.path.relpath(top / p) for p in names}
