@@ -132,8 +132,7 @@ def piece_entries(
     for start, end in zip([0, *(i + 1 for i in cuts)], [*cuts, len(lines)]):
         at, title, body = titled("\n".join(lines[start:end]).strip())
         if not title: continue
-        first, last = (start, end + 1) if end in cuts else (max(0, start - 1), len(starts) - 1)
-        place = FilePlace(path, starts[first], starts[min(last, len(starts) - 1)], (start + 1, end))
+        place = FilePlace(path, starts[start], starts[min(end + 1, len(starts) - 1)], (start + 1, end))
         out.append(_set_time(Entry(title, body, place, "piece", loose=True), None, at))
     return tuple(out)
 
