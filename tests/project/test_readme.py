@@ -10,6 +10,7 @@ from pathlib import Path
 from types import SimpleNamespace
 
 import readme
+from calls import new_repo
 from helpers import ROOT
 
 TEXT = (ROOT / "README.md").read_text(encoding="utf-8")
@@ -23,10 +24,10 @@ def console(text):
 
 
 def test_it_is_what_the_notebook_renders_to_and_is_read_in_a_minute():
-    "It says what it must: one picture, three commands, what it cannot do, how it is tested."
+    "It says what it must: one picture, four commands, what it cannot do, how it is tested."
     assert readme.render() == TEXT, "run `make readme`"
     assert len(TEXT.split()) < 900 and [m[1] for m in LINK.finditer(TEXT)].count("!") == 1
-    assert [line.split()[0] for line in console(TEXT)] == ["pip", "gnc", "gnc", "make", "make", "make", "make"] and "make test" in console(TEXT)
+    assert [line.split()[0] for line in console(TEXT)] == ["pip", "gnc", "gnc", "gnc", "make", "make", "make", "make"] and "make test" in console(TEXT)
     assert len(re.findall(r"^- .*\d %", re.search(r"^## What it cannot do\n(.*?)^## ", TEXT, re.M | re.S)[1], re.M)) == 3
 
 
@@ -41,12 +42,13 @@ def test_each_of_its_commands_does_what_it_says(tmp_path):
     "The first is tried by `make wheel`. What `make` takes is what the Makefile has."
     targets = set(re.findall(r"^([a-z-]+):.*##", (ROOT / "Makefile").read_text(), re.M))
     env = os.environ | {"PATH": f"{Path(sys.executable).parent}{os.pathsep}{os.environ['PATH']}"}
+    (new_repo(tmp_path / "code", ()) / "CLAUDE.md").write_text("See [the guide](guide.md)\n")
     for line in console(TEXT):
         program, *words = line.split()
         if program == "make": assert words[0] in targets, line
         if program != "gnc": continue
-        done = subprocess.run(["gnc", *words, *([str(tmp_path / "year")] if words == ["demo"] else [])], env=env, capture_output=True, text=True,
-                              cwd=tmp_path / "year" if words != ["demo"] else tmp_path)
+        made, at = ([str(tmp_path / "year")], tmp_path) if words == ["demo"] else ([], tmp_path / ("year" if words != ["tidy"] else "code"))
+        done = subprocess.run(["gnc", *words, *made], env=env, capture_output=True, text=True, cwd=at)
         assert done.returncode == 0 and done.stdout, (line, done.stderr)
 
 
