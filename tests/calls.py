@@ -8,8 +8,8 @@ from typing import NamedTuple
 
 from helpers import add_memories, git
 
-from git_notes_consolidation.apps.cli import app as cli
-from git_notes_consolidation.apps.cli import app as apps_program
+from git_notes_consolidation.apps.cli import program as cli
+from git_notes_consolidation.apps.cli import program as apps_program
 from git_notes_consolidation.recall import service as recall
 from git_notes_consolidation.consolidation import stores as consolidation_stores
 from git_notes_consolidation.consolidation import service

@@ -13,7 +13,7 @@ from fuzz_base import NEW, OLD, PLACED, SUMMARY, folder, put, target, text_of, t
 from io import StringIO
 from pathlib import Path
 from second_reader import note_memories
-from git_notes_consolidation.apps.cli import app as cli, app as apps_program
+from git_notes_consolidation.apps.cli import program as cli, program as apps_program
 from git_notes_consolidation.apps.mcp import tools as replies, server as apps_server, tools as workspace
 from git_notes_consolidation.consolidation import plan as service, service as consolidation_service
 from git_notes_consolidation.core import loading as config, settings as core_settings, visible as tokens

@@ -143,7 +143,7 @@ def cli_page():
     import typer
     from typer.cli import get_docs_for_click
 
-    from git_notes_consolidation.apps.cli.app import app, register
+    from git_notes_consolidation.apps.cli.program import app, register
     register()
     command = typer.main.get_command(app)
     return get_docs_for_click(obj=command, ctx=command.make_context("gnc", [], resilient_parsing=True), name="gnc", title="CLI reference")

@@ -77,7 +77,7 @@ def main() -> None:
     gc.set_threshold(100_000, 20, 50)
     from git_notes_consolidation.observability.telemetry import instrumented
     with instrumented(os.environ):
-        from git_notes_consolidation.apps.cli import app as commands
+        from git_notes_consolidation.apps.cli import program as commands
         code = commands.main()
     gc.freeze()
     sys.exit(code)

@@ -108,7 +108,7 @@ def mock_consolidation_llm(monkeypatch: pytest.MonkeyPatch) -> Iterator[MockLLM]
 def terminal() -> None:
     "Print everywhere as a terminal of 100 columns does."
     import rich.console
-    from git_notes_consolidation.apps.cli.app import Call
+    from git_notes_consolidation.apps.cli.program import Call
     os.environ["COLUMNS"] = "100"
     _ = os.environ.pop("FORCE_COLOR", None)
     rich.console._is_jupyter = lambda: False
@@ -136,7 +136,7 @@ class Shell:
 
     def said(self, *words: str) -> tuple[int, str]:  # Exit code, and what was printed
         "Type a command."
-        from git_notes_consolidation.apps.cli.app import main
+        from git_notes_consolidation.apps.cli.program import main
         from git_notes_consolidation.core.memory import SAMPLE_NOW
         with redirect_stdout(io.StringIO()) as out, redirect_stderr(io.StringIO()):
             code = main([*(() if "--now" in words else ("--now", SAMPLE_NOW.isoformat())), *words])

@@ -7,7 +7,7 @@ import shutil
 
 import pytest
 from calls import gnc, gnc_process, new_repo, state_of
-from git_notes_consolidation.apps.cli.app import ALIASES
+from git_notes_consolidation.apps.cli.program import ALIASES
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories

@@ -4,7 +4,7 @@ import io
 
 import pytest
 from calls import gnc, made, new_repo, run
-from git_notes_consolidation.apps.cli.app import PANELS, program
+from git_notes_consolidation.apps.cli.program import PANELS, program
 from git_notes_consolidation.core.memory import mem, sample_memories
 from helpers import git, refs
 

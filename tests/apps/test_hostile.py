@@ -9,7 +9,7 @@ import unicodedata
 
 import pytest
 from calls import gnc, made, run, state_of
-from git_notes_consolidation.apps.cli import app as cli
+from git_notes_consolidation.apps.cli import program as cli
 from git_notes_consolidation.apps.mcp import server as serving
 from git_notes_consolidation.apps.mcp.tools import Workspace
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem

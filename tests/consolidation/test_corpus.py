@@ -12,7 +12,7 @@ from calls import state_of
 from collections import Counter
 from datetime import UTC, datetime
 from helpers import NOTES, ROOT, add_memories, git, long, refs, story
-from git_notes_consolidation.apps.cli import app as cli
+from git_notes_consolidation.apps.cli import program as cli
 from git_notes_consolidation.consolidation import service, stores as consolidation_stores
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW

@@ -46,7 +46,7 @@ def test_the_import_loads_nothing():
 
 
 def test_whoever_only_looks_loads_no_arrays_and_no_judge(done):
-    look = "import sys, os; from git_notes_consolidation.apps.cli import app; os.chdir(sys.argv[1])\ntry: app.main(['status'])\nexcept SystemExit: pass"
+    look = "import sys, os; from git_notes_consolidation.apps.cli import program; os.chdir(sys.argv[1])\ntry: program.main(['status'])\nexcept SystemExit: pass"
     assert loaded(look, done, watch=["numpy", "sqlite3", "git_notes_consolidation.supersession.judge"]) == ["sqlite3"]
     assert loaded("import git_notes_consolidation.session.context", watch=["numpy", "git_notes_consolidation.consolidation.service"]) == []
 

@@ -13,7 +13,7 @@ from pathlib import Path
 import pytest
 import yaml
 from calls import gnc, new_repo
-from git_notes_consolidation.apps.cli import app as cli
+from git_notes_consolidation.apps.cli import program as cli
 from git_notes_consolidation.core.memory import mem
 from helpers import ROOT
 

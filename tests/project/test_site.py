@@ -17,7 +17,7 @@ from urllib.parse import unquote, urlsplit
 import pages
 import pytest
 import git_notes_consolidation as gnc
-from git_notes_consolidation.apps.cli.app import program
+from git_notes_consolidation.apps.cli.program import program
 from helpers import ROOT
 from test_notebooks import PATHS
 

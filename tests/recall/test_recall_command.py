@@ -55,7 +55,7 @@ def loaded(code, *args, watch=HEAVY):
 def test_the_process_loads_little(home):
     gnc("recall", "retries", "--no-count", repo=home)
     # All of them, as the program does
-    code = "import sys\nfrom git_notes_consolidation.apps.cli import app as commands\nassert commands.main(sys.argv[1:]) == 0"
+    code = "import sys\nfrom git_notes_consolidation.apps.cli import program as commands\nassert commands.main(sys.argv[1:]) == 0"
     assert loaded(code, "--repo", home, *NOW, "recall", "retries") == []
     code = "import sys\nfrom git_notes_consolidation import get_recall_service\nassert get_recall_service(sys.argv[1]).search('retries', mode='exhaustive')"
     assert loaded(code, home, watch=[*HEAVY, "pydantic", "typer", "rich"]) == []

@@ -7,7 +7,7 @@ from datetime import timedelta
 from helpers import git, refs, story
 from hypothesis import given, settings as limits, strategies as st
 from xml.etree import ElementTree as ET
-from git_notes_consolidation.apps.cli.app import plain
+from git_notes_consolidation.apps.cli.program import plain
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem
 from git_notes_consolidation.core.models import CaptureConfidence, EdgeType, MemoryEdge, MemoryMetadata, MemorySummary, MemoryTier, RetentionScore

@@ -13,7 +13,7 @@ from hypothesis import Phase, assume, given, settings
 from hypothesis import strategies as st
 from test_notes import texts
 
-from git_notes_consolidation.apps.cli import app as cli
+from git_notes_consolidation.apps.cli import program as cli
 from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.models import CaptureConfidence, EdgeType, MemoryEdge, MemorySummary, MemoryTier, Quote, SummaryDecision, SupersededFact
 from git_notes_consolidation.store.events import (

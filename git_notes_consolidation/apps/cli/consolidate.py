@@ -18,7 +18,7 @@ from pathlib import Path
 from rich.progress import MofNCompleteColumn
 from typing import Any, cast
 from .. import fleet as sweeping
-from .app import (
+from .program import (
     Call, DRY_RUN, LLM, LOCAL_ONLY, Lines, Usage, app, argument, examples, flag, option, parse_date,
     plain, require_namespace, short, table, why_empty, write_file)
 from .look import change_lines, changes, llm_rows

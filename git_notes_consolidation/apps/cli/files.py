@@ -16,7 +16,7 @@ from rich.text import Text
 from typing import Any
 from urllib.parse import quote
 from ... import __version__
-from git_notes_consolidation.apps.cli.app import (
+from git_notes_consolidation.apps.cli.program import (
     app, argument, Call, DRY_RUN, examples, flag, Lines, option, plain, require_namespace, short, Usage,
     why_empty, write_csv)
 from ...core.memory import digest
@@ -245,7 +245,8 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: b
         call.show({"files": [*found], "names": n, "dead": rows, "shallow": shallow,
                    "renames": [r for p in moved for r in _edit_rows(p)],
                    "copies": [c._asdict() for c in twins]},
-                  *lines, f"{many}, {n} names: {len(rows) or 'none'} not in the repository.", rows=rows)
+                  *lines, f"{many}, {counted_noun(n, 'name')}: {len(rows) or 'none'} not in the repository.",
+                  rows=rows)
     if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or call.as_csv or sarif):
         for r in rows: print(_annotation(r["path"], r["line"], f"{r['name']}: {r['reason']}"))
     if check and rows: raise typer.Exit(1)

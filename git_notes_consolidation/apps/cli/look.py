@@ -26,7 +26,7 @@ from ...store.git import MEM, tips
 from ...store.reader import resolve
 from ...store.state import OPERATIONS
 from ...text.factuality import is_fragment
-from .app import (
+from .program import (
     app, argument, Call, cut, evidence, examples, flag, Item, Lines, listed, LLM, LOCAL_ONLY,
     option, parse_date, plain, read_words, require_namespace, Row, short, table, Usage, why_empty)
 

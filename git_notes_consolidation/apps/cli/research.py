@@ -18,7 +18,7 @@ from ...observability.telemetry import exposition, load_series, Series, Tally
 from ...store import cache as store_cache
 from ...store.events import read_events
 from ...store.git import NoRepository, open_repo, Repo
-from git_notes_consolidation.apps.cli.app import (
+from git_notes_consolidation.apps.cli.program import (
     app, argument, Call, cut, examples, flag, Lines, option, plain, refuse_options, Row, table, Usage,
     write_file)
 

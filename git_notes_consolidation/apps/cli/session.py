@@ -11,7 +11,7 @@ from typing import Any
 from ...session.fast_start import SessionContext, session_of, session_start
 from ...session.hooks import speak, stop
 from ...store.git import open_repo, Repo
-from .app import app, Call, examples, option, Usage
+from .program import app, Call, examples, option, Usage
 
 # %% auto #0
 __all__ = ['hook', 'context', 'serve']

@@ -19,7 +19,7 @@ from ...store.damage import counted_noun
 from ...store.events import REFS
 from ...store.git import git, MEM, missing_memories, open_repo, Repo, tips
 from ...store.reader import write_memories
-from git_notes_consolidation.apps.cli.app import (
+from git_notes_consolidation.apps.cli.program import (
     app, argument, Call, cut, DRY_RUN, examples, flag, Lines, option, plain, Row, short, table,
     Usage, why_empty)
 

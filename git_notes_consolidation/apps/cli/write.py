@@ -26,7 +26,7 @@ from ...writing import review as writing_review
 from ...writing.decide import Pool, WriteResult
 from ...writing.review import Proposal, proposals, word_diff
 from ...writing.write import WritingService
-from .app import (
+from .program import (
     app, argument, Call, cut, DRY_RUN, examples, flag, Item, Lines, listed, LLM, LOCAL_ONLY, option,
     parse_date, plain, read_words, REASON, refuse_options, short, table, Usage)
 
