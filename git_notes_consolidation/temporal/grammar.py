@@ -148,6 +148,7 @@ def moved(now: int, n: int, grain: str, confidence: float = 0.95, mod: str = "")
     if grain in SECONDS: return dated(at_time(then, grain), confidence, mod=mod)._replace(anchor=then)
     day = floor(then // DAY, "day")
     r = dated(floor(day.day, grain), confidence, anchor=day.day, mod=mod)
+    if grain == "year": return r._replace(alternatives=(floor(day.day, "month").value,))
     return r._replace(start=day.start, end=day.end, alternatives=(day.value,)) if grain == "week" else r
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #e27c85e7
@@ -191,25 +192,30 @@ _NO_THING = frozenset("""
     traveling sabbatical shut effective available valid back starting beginning on through moved
     postponed""".split())
 _ON = frozenset("on onward onwards to until till through - –".split())
+_OUTAGE = frozenset("""
+    outage incident crash failure breach attack fire shooting bombing blast explosion earthquake storm flood
+    vote ruling verdict announcement arrest death loss win victory defeat regression downtime""".split())
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #ee7b6950
 def dated_thing(p: Phrase) -> int:
-    "The backup from Sunday and the mail of Friday are there already."
+    "The backup from Sunday and the mail of Friday are there already, and so is Monday's outage."
     thing = p.low(p.start - 2)
+    if p.owns and p.after in _OUTAGE: return -1
     if p.before not in ("from", "of") or p.letter(p.start - 2) != ".": return 0
     return 0 if thing in _NO_THING or cue(p.t.low, p.start - 2) or p.after in _ON else -1
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #97daaabc
 def _is_ahead(p: Phrase, grain: str, k: int) -> bool:
     "Of what no verb tells: a weekday in the present, and a month or a quarter that is nearer than the last."
-    if grain == "day": return not p.owns and presently(p.t.low, p.start)  # Friday's build is there already
+    if grain == "day":
+        return p.c.outlook > 0 or not (p.c.outlook or p.owns) and presently(p.t.low, p.start)
     return 0 < (k - index(p.day, grain)) % CYCLES[grain] <= CYCLES[grain] // 2
 
 
 def toward(p: Phrase, grain: str, k: int) -> tuple[int, float]:
     "The number of the period of that name, in the direction of the tense, and how sure that is."
     said = dated_thing(p) or p.tense
-    side = "future" if (said or p.c.outlook or _is_ahead(p, grain, k)) > 0 else "past"
+    side = "future" if (said or _is_ahead(p, grain, k)) > 0 else "past"
     sure = 0.8 if said > 0 else 0.9 if said else 0.5 if grain == "day" else 0.75
     return nearest(index(p.day, grain), k, grain, side), sure
 

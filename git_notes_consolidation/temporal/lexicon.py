@@ -92,7 +92,7 @@ _TABLE = """
     H 0 hence
     v 0 every each per any
     & 0 and
-    q 0 about approximately roughly nearly almost exactly just approx circa only over
+    q 0 about approximately roughly nearly almost exactly just approx circa only over +
     N PRESENT_REF now currently nowadays
     N PAST_REF recently lately formerly
     N FUTURE_REF soon shortly eventually someday
@@ -121,7 +121,7 @@ _TABLE = """
     , 0 ,
     - 0 - – —
     / 0 /
-    | 0 |
+    | 0 | or
     ( 0 ("""
 
 

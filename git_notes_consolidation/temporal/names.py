@@ -17,7 +17,7 @@ __all__ = ['is_named', 'is_habit', 'keep_dates_only']
 _HYPOTHETICAL = frozenset("""
     should can can't cannot could may might must would if unless maybe perhaps need needs want wants
     start starts begin begins open opens drop drops hits comes available free
-    schedule plan plans freeze""".split())
+    schedule plan plans freeze leaves""".split())
 # Have none in headings
 _SMALL = frozenset("in on at and or but for with from to of the a an by as".split())
 
@@ -150,12 +150,11 @@ _OF_TIME = re.compile("[Oi](?:e?[lxtp][UMSQ]|e?[MSQy])")  # Of March, of last mo
 _THAT_WEEK = re.compile("[lxt]U")  # Tuesday to Thursday next week
 _WEEKS = frozenset("week weeks month year locales locale".split())
 _BEGIN = frozenset("start starts begin begins starting".split())
-_TAKE_PLACE = frozenset("is are happens runs run place meets goes".split())
-_STANDING = frozenset("""
-    standup stand-up standups sync retro retrospective planning backup backups digest newsletter""".split())
-
-
-_ROW = re.compile("(?:W[,|/])+W[,|/]W|W[@-]W")  # Mon, Tue, Wed; Monday to Friday
+_STANDING = re.compile(
+    r"\b(?:stand(?: - )?ups?|sync|retro(?:spective)?|planning|backups?|digest|newsletter|windows?|slots?|train"
+    r"|office hours|rota(?:tion)?|(?<!\d )days(?= are | : ))(?: (?:[:,/–-]|and|or|to|on|at|every|is|are|happens|"
+    r"runs?|takes? place|meets?|goes|go|out|leaves?|changes?|[\d:]+(?: ?[ap]m)?|[a-z]{3,6}day))+\Z")
+_ROW = re.compile("(?:W[,|/&]{1,2}){2,}W|W[@-]W")  # Mon, Tue, Wed; Monday to Friday
 
 
 def _of_all_weeks(w: Word) -> bool:
@@ -164,7 +163,7 @@ def _of_all_weeks(w: Word) -> bool:
     if _THAT_WEEK.search(w.t.letters, near.start, near.stop): return False
     row = any(m.start() <= k < m.end() for m in _ROW.finditer(w.t.letters, max(0, k - 4), k + 5))
     return (row or not _WEEKS.isdisjoint(left) and not _BEGIN.isdisjoint(left)
-            or not _STANDING.isdisjoint(left) and not _TAKE_PLACE.isdisjoint(left[-2:]))
+            or _STANDING.search(" ".join(left)) is not None)
 
 # %% ../../nbs/05_temporal/05_names.ipynb #a5e4dfc5
 def is_habit(
@@ -175,10 +174,10 @@ def is_habit(
     if w.right == "P" and w.after[-1] == "s": return True  # Sunday nights
     if w.left in ("ol" if w.right == "O" else "o") and not _OF_TIME.match(letters, k):
         return True
-    if w.left in "lxtp" or w.before == "since" or w.in_heading: return False
+    if w.left in "lxtp" or w.before == "since": return False
     often = is_often(w) and w.before not in ("by", "until", "till", "from")
-    if (w.left == "a" or often) and _tells_no_past(w): return True
-    return w.timeless and (_of_all_weeks(w) or is_attribute(w))
+    if w.in_heading: return w.timeless and _of_all_weeks(w)
+    return (w.left == "a" or often) and _tells_no_past(w) or w.timeless and (_of_all_weeks(w) or is_attribute(w))
 
 # %% ../../nbs/05_temporal/05_names.ipynb #2af4277b
 _PREPOSED = "lxtpBARbzkvji@"
@@ -261,8 +260,8 @@ def _label(w: Word) -> bool:
         a, b = w.t.spans[w.start][0], w.t.spans[w.start + unit][1]
         bold = a and w.t.text[a - 1] == w.t.text[b:b + 1] == "*"
         if bold and w.t.text[b:].lstrip("*")[:1] not in (":", "("): return True
-    # The 20th of the current month
-    if w.letter(w.start - 2) == "O" and w.letter(w.start - 3) in "on": return False
+    # The 20th of the current month, in the current month
+    if w.letter(w.start - 2) in "Oi": return False
     return w.said in ("current", "previous") and w.left == "e" and w.right == "U" and w.timeless
 
 # %% ../../nbs/05_temporal/05_names.ipynb #a2b1e11b

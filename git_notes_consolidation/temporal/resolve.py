@@ -61,7 +61,7 @@ def _weekday_of_date(k: int, b: Reading) -> Reading | None:
     return b._replace(confidence=b.confidence - 0.3)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #26aae5f9
-_LARGER = {"day": ("week", "weekend"), "weekend": ("week", "month"),
+_LARGER = {"day": ("week", "weekend"), "weekend": ("week", "month", "day"),
            "month": ("year", "quarter", "season", "half"), "season": ("year",),
            "quarter": ("year", "half"), "half": ("year",)}
 

@@ -12,9 +12,9 @@ from .grammar import (
     AFTER_YEAR, ANAPHORIC, NUMBER, Phrase, Reading, Rules, SECONDS, STEP, UNKNOWN, amount_of, clock, dated,
     dated_thing, few, later, length, moved, of_period, production, toward, unresolved)
 from .names import Word, noun_follows
-from .tense import tense
+from .tense import cue, schedules, tense
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 
 # %% auto #0
 __all__ = []
@@ -32,14 +32,14 @@ def _relative_day(p: Phrase) -> Reading | None: return dated(floor(p.day + p.val
 def _part_of_day(p: Phrase) -> Reading: return dated(part(p.day - (p["x"] == "l"), p.value("p")), 0.95)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #eb714f05
-_COUNT = rf"(?P<q>q@?)?{NUMBER}-?(?P<u>[UV])(?:&?(?P<n2>[nm])(?P<u2>[UV]))?"
+_COUNT = rf"(?P<q>q@?|[nm][|])?{NUMBER}(?P<q2>q?)-?(?P<u>[UV])(?P<or>[|][.nm])?(?:&?(?P<n2>[nm])(?P<u2>[UV]))?"
 
 
 def _units_away(p: Phrase, side: int) -> Reading | None:
     (grain, times), n, now = p.value("u"), amount_of(p), p.c.now
     if n is None: return few(now, side, grain)
     if not n: return unresolved("PAST_REF" if side < 0 else "FUTURE_REF", UNKNOWN)
-    mod = "APPROX" if p["q"] or "c" in p["n"] else ""
+    mod = "APPROX" if p["q"] or p["q2"] or p["or"] or "c" in p["n"] else ""
     bound = {"less": "AFTER", "more": "BEFORE"}.get(p.low(p.start - 2)) if p.before == "than" else None
     if side < 0 and bound: return moved(now, side * n * times, grain, 0.4, bound)  # Which is no day
     if p["n2"]:
@@ -105,6 +105,9 @@ def _last_this_next(p: Phrase) -> Reading | None:
     if p.low(p.at("x")) in ("last", "past") and p["u"] == "U" and the:
         first = shifted(p.day, -n, grain) * DAY  # In the last week: up to now
         return Reading(length(n, grain), grain, first, p.day * DAY, first, 0.7, type="DURATION")
+    if x == "l" and grain == "week" and p.day % 7 == 0:  # Said on a Sunday, it ends that day
+        r = floor(p.day, grain)
+        return dated(r, 0.6, alternatives=(floor(p.day - 7, grain).value,))
     return _away_from_here(p, STEP[x] * n, grain, 0.9 if x != "p" else 0.65)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #cc5b256d
@@ -140,12 +143,18 @@ def _week_today(p: Phrase) -> Reading | None:
     return dated(floor(first + 7 * (n or 1), "day"), 0.65)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #a4b31831
+def _tells_late(p: Phrase) -> bool:
+    "Is it ahead only by what stands behind it? Who was seen Friday will be heard; we will hear him Friday."
+    a = max(0, p.start - 24)
+    return p.after != ":" and tense(p.t.low[a:p.end], p.start - a, p.end - a) < 1
+
+
 @_rule("(?P<w>W)")
 def _weekday(p: Phrase) -> Reading | None:
     named = p.value("w")
     ahead = p.left == "R" and p.letter(p.start - 2) in "UV"  # a week from Friday
     day, sure = (nearest(p.day, named[1], "day", "next"), 0.75) if ahead else toward(p, *named)
-    if day == p.day: sure = 0.6
+    if day == p.day or sure == 0.8 and p.left in ".d" and _tells_late(p): sure = 0.6
     other = floor(day + (7 if day < p.day else -7), "day").value
     return dated(floor(day, "day"), sure, named=named, alternatives=(other,) if sure <= 0.6 else ())
 
@@ -256,6 +265,15 @@ def _nearest_day(days: Iterable[int | None], today: int, said: int) -> int | Non
                key=lambda d: (abs(d - today), d > today), default=None)
 
 
+def _closest(days: Sequence[int | None], today: int, said: int, sure: float) -> Reading | None:
+    "The closest of some days; where no tense tells, that on its other side may be meant as well."
+    day = _nearest_day(days, today, said)
+    if day is None: return None
+    other = None if said else _nearest_day(days, today, -1 if day > today else 1)
+    return dated(floor(day, "day"), sure,
+                 alternatives=() if other in (None, day) else (floor(other or 0, "day").value,))
+
+
 def _month_day(p: Phrase, dom: int) -> Reading | None:
     (_, month), here = p.value("m"), civil(p.day)[0]
     if p["y"]:
@@ -265,8 +283,8 @@ def _month_day(p: Phrase, dom: int) -> Reading | None:
     past = _nearest_day(days, p.day, -1)
     thing = dated_thing(p) if past is not None and p.day - past <= 300 else 0
     said = 0 if p.before == "of" and p.low(p.start - 2) == "as" else STEP.get(p["x"]) or thing or p.tense
-    day = _nearest_day(days, p.day, said)
-    return dated(floor(day, "day"), 0.85, named=("date", 0)) if day is not None else None
+    r = _closest(days, p.day, said, 0.85)
+    return r and r._replace(named=("date", 0))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #0ae23741
 @_rule("(?P<x>[lpxt])?(?P<m>M)[,-]?e?(?P<d>[no])(?:[,O]?(?P<y>y))?",
@@ -276,7 +294,7 @@ def _day_of_month(p: Phrase) -> Reading | None:
     return None if word or p.right in "UVc" else _month_day(p, p.value("d"))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #d6b44285
-@_rule("(?P<a>n)[-@&](?P<d>n)(?P<m>M)(?:,?(?P<y>y))?", "(?P<m>M)(?P<a>n)-(?P<d>n)(?:,?(?P<y>y))?")
+@_rule("(?P<a>n)[-@&/](?P<d>n)(?P<m>M)(?:,?(?P<y>y))?", "(?P<m>M)(?P<a>n)-(?P<d>n)(?:,?(?P<y>y))?")
 def _days_of_month(p: Phrase) -> Reading | None:
     first, last = (_month_day(p, p.value(g)) for g in "ad")
     return first._replace(end=last.end) if first and last and (first.start or 0) < last.end else None
@@ -393,15 +411,22 @@ def _the_11th(p: Phrase) -> Reading | None:
         return dated(floor(min(first + n - 1, last), "day"), 0.85) if unit[0] == "month" else None
     # "monthly on the 1st" is no day
     if {*p.t.letters[max(0, i - 5):i]} & {"s", "v"} or p.low(i).isalpha(): return None
-    if p.after[:1].isalnum() and p.after not in _AFTER_DAY: return None
-    return _numbered_day(p, n, 3, p.tense or -1)
+    if p.after[:1].isalnum() and p.after not in _AFTER_DAY or _is_monthly(p): return None
+    return _numbered_day(p, n, 3, p.tense)
+
+
+def _is_monthly(p: Phrase) -> bool:
+    "The warehouse counts on the 4th; invoices are sent on the 5th; salaries go out on the 25th."
+    k = p.start - 2 - (p.low(p.start - 2) == "out")
+    verb, subject = p.low(k), p.low(k - 1)
+    if p.before != "on" or not schedules(verb, subject) and verb != "go": return subject == "are" and verb[-2:] in ("ed", "en", "nt")
+    return verb in ("goes", "go") or not cue(p.t.low, k)
 
 
 def _numbered_day(p: Phrase, n: int, months: int, said: int,
         weekdays: Iterable[int] = range(7)) -> Reading | None:
     days = (start_of(p.day, k) + n - 1 for k in range(-months, months + 1))
-    day = _nearest_day((d for d in days if civil(d)[2] == n and d % 7 in weekdays), p.day, said)
-    return dated(floor(day, "day"), 0.8) if day is not None else None
+    return _closest([d for d in days if civil(d)[2] == n and d % 7 in weekdays], p.day, said, 0.8)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #56130e9e
 @_rule("(?P<w>W),?e?(?P<o>o)(?!M|OM)")

@@ -7,7 +7,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 
 # %% auto #0
-__all__ = ['cue', 'tense']
+__all__ = ['cue', 'schedules', 'tense']
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #a4415199
 _FUTURE = frozenset("""
@@ -34,7 +34,7 @@ _NOT_ED = frozenset("""
     excited interested tired worried concerned related limited need indeed speed feed seed exceed
     proceed succeed bleed breed hundred sacred naked wicked embed shed sped red bed led used based
     supposed""".split())
-_OF_THE = frozenset("the a an our my your his her its their each every of in with by for on".split())
+_OF_THE = frozenset("the a an our my your his her its their each every of in with by for on two three".split())
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #db518b2d
 _BE = frozenset("be to get getting being is are".split())
@@ -144,7 +144,7 @@ def _opening(words: Sequence[str], i: int) -> int:
     return next((x + 1 for x in range(i - 1, far - 1, -1) if words[x] in _ENDS or words[x][0] in "\n\0"), far)
 
 
-def _schedules(verb: str, subject: str) -> bool:
+def schedules(verb: str, subject: str) -> bool:
     "The release ships on Tuesday."
     return (len(verb) > 3 and verb.isalpha() and verb[-1] == "s" and verb[-2] not in "sui"
             and subject.isalpha() and subject[-1] != "s" and subject not in _OF_THE
@@ -157,7 +157,7 @@ def _tense_without_verb(words: Sequence[str], i: int, j: int) -> int:
     if before in _UNTIL or before == "for" and words[i] in _TIMES or "?" in words[j:j + 3]: return 1
     if before == ":" and any(cue(words, x) > 0 for x in range(max(0, i - 6), i - 1)): return 1  # ETA: Friday
     first = words[_opening(words, i)]
-    scheduled = "in" not in (before, words[i]) and _schedules(_at(words, k - 1), _at(words, k - 2))
+    scheduled = "in" not in (before, words[i]) and schedules(_at(words, k - 1), _at(words, k - 2))
     return int(scheduled or first in _BASE or first[-3:] == "ing")
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #006f5aec
@@ -179,6 +179,7 @@ _MOVED = frozenset("""
     slipped moved pushed postponed delayed rescheduled deferred bumped shifted push move postpone brought
     bring put pulled advanced""".split())
 _SET = _MOVED | {*"extended scheduled planned set slated booked".split()}
+_BOUNDS = frozenset("to until till for from".split())
 
 
 def tense(
@@ -191,8 +192,9 @@ def tense(
     # Friday: will ship; in May: hired
     entry = _at(words, j) == ":" and _opening(words, i) >= i - (before in ("in", "on"))
     if before == "since": return -1
-    to = before in ("to", "until", "till", "for") or before == "from" and words[i][0].isupper()  # A month
-    if to and not _SET.isdisjoint(words[max(0, i - 9):i]): return 1
+    if before in _BOUNDS and not _SET.isdisjoint(words[max(0, i - 9):i]):
+        if before != "from": return 1
+        if words[i][0].isupper() or words[i][0].isdigit(): return 0  # Moved from May, from 12 June
     due = before in ("by", "until", "till") or before == "than" and _at(words, i - 2) in ("later", "sooner")
     if due and _HAPPENED.isdisjoint(words[max(0, i - 12):i]): return 1
     if _at(words, i - 1 - (before in ("on", "from", "during", "between"))) in ("is", "are"): return 1
