@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from .evidence import (
     Evidence, Said, answer_request, calls_off, contradictions, date_in_words, day_of, days_between, duration,
-    evidence, share_of_words, unreal, unsupported)
+    evidence, settled_orders, share_of_words, unreal, unsupported)
 from .search import MemoryResult, RetrievalMode
 from ..observability.tracing import content, span
 from ..core.memory import Memory
@@ -71,7 +71,7 @@ def _at(e: Evidence) -> str:
 def _why(e: Evidence) -> str:
     if not e.date:
         m = e.result.memory
-        near = next((r for r in find_references(m.text[:2000], m.timestamp) if r.resolved_date), None)
+        near = next((r for r in find_references(m.text[:2000], m.told_at) if r.resolved_date), None)
         told = (f"speaks of “{near.original_text}”, {date_in_words(near)}, beside it" if near
                 else "names no day for this")
         return f"{e.result.id[:12]} {told}; it was recorded on {day_of(e.recorded)}."
@@ -127,14 +127,20 @@ def _order_answer(q: Question, a: Evidence, b: Evidence) -> ReasonedAnswer:
 _EACH = re.compile(r"(?i)\b(?:every|each|\w+ly)\b|(?:day|night)s\b")
 
 
+_CHANGED = re.compile(r"(?i)\b(?:moved|shifted|changed|now|instead|from now on|as of|no longer|new)\b")
+
+
 def _rate(rows: Sequence[Evidence]) -> ReasonedAnswer | None:
-    e = rows[0]
-    r = next((r for r in find_references(e.line, e.result.timestamp) if r.type == "SET"), None)
-    if r is None: return None
-    said = r.original_text if _EACH.search(r.original_text) else f"every {r.original_text}"
-    return _reasoned(f"{said}. {_quote(e)}", min(0.9, 0.25 + 0.7 * e.share),
-                     f"{e.result.id[:12]} names a rate.",
-                 [replace(e, date=r)])
+    "What is to be every week; what is told since of one day alone is an exception."
+    for k, e in enumerate(e for e in rows if e.share >= rows[0].share - 0.25):
+        r = next((r for r in find_references(e.line, e.recorded) if r.type == "SET"), None)
+        if r is None and _CHANGED.search(e.line): break
+        if r is None: continue
+        said = r.original_text if _EACH.search(r.original_text) else f"every {r.original_text}"
+        also = "".join(f" Also: {_at(x)}, {_quote(x)}." for x in rows[:k] if x.date)
+        return _reasoned(f"{said}. {_quote(e)}{also}", min(0.9, 0.25 + 0.7 * e.share),
+                         f"{e.result.id[:12]} names a rate.", [replace(e, date=r), *rows[:k]])
+    return None
 
 # %% ../../nbs/14_recall/05_reason.ipynb #7693c0ad
 def _how_often(rows: Sequence[Evidence]) -> ReasonedAnswer:
@@ -284,16 +290,18 @@ def _answer_offline(
         return _reasoned(f"{_quote(off)}.", _sure(off),
                          f"{off.result.id[:12]} is the newest word on it.{was}",
                      [off, *rows[:1]], dated=False)
+    if not q.past:
+        order = newest_first([e.result.memory for e in rows], partial(tells_of, q))
+        rows = [rows[i] for i, _ in order]
     if q.kind == "when" and not q.past and rows and (every := _rate(rows)): return every
     if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]
         # "By the day on which it was written" says nothing of what is to come
     elif q.kind == "when" and not q.past: rows = [e for e in rows if e.date]
-    if not q.past:
-        order = newest_first([e.result.memory for e in rows], partial(tells_of, q))
-        rows = [rows[i] for i, _ in order]
     if not rows: return _unsettled(found)
     if q.kind == "often": return _rate(rows) or _how_often(rows)
-    if dated: return _date_answer(q, rows, now)
+    if dated:
+        every = cache(lambda: [r.memory.text for r in search("*", mode=RetrievalMode.EXHAUSTIVE, limit=1000)])
+        return _date_answer(q, settled_orders(rows, every), now)
     said = _BY_EDGES[q.kind](rows, *edges([e.result for e in rows])) if q.kind in _BY_EDGES else None
     return said or _unsettled([e.result for e in rows])
 

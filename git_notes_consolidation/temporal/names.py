@@ -152,8 +152,9 @@ _WEEKS = frozenset("week weeks month year locales locale".split())
 _BEGIN = frozenset("start starts begin begins starting".split())
 _STANDING = re.compile(
     r"\b(?:stand(?: - )?ups?|sync|retro(?:spective)?|planning|backups?|digest|newsletter|windows?|slots?|train"
-    r"|office hours|rota(?:tion)?|(?<!\d )days(?= are | : ))(?: (?:[:,/–-]|and|or|to|on|at|every|is|are|happens|"
-    r"runs?|takes? place|meets?|goes|go|out|leaves?|changes?|[\d:]+(?: ?[ap]m)?|[a-z]{3,6}day))+\Z")
+    r"|office hours|rota(?:tion)?|(?<!\d )days(?= are | : ))"
+    r" (?:[:,]|is|are|happens|runs?|takes? place|meets?|goes|leaves?|changes?)"
+    r"(?: (?:[:,/–-]|and|or|to|on|at|out|every|noon|[\d:]+(?: ?[ap]m)?|[a-z]{3,6}day))*\Z")
 _ROW = re.compile("(?:W[,|/&]{1,2}){2,}W|W[@-]W")  # Mon, Tue, Wed; Monday to Friday
 
 

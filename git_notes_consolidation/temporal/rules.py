@@ -335,15 +335,17 @@ _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
 def _month_number(word: str) -> int: return int(word) if word.isdigit() else _MONTHS.index(word[:3]) + 1
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #611a41b7
-_DAY_FIRST = re.compile(
-    r"(?<![\d/.-])(?:1[3-9]|2\d|3[01])/\d\d?/\d{4}")  # 13/04/2026 tells how 03/04/2026 is meant
+_SETTLES = re.compile(  # 13/04/2026 tells how 03/04/2026 is meant
+    r"(?<![\d/.-])(?:(1[3-9]|2\d|3[01])/\d\d?|\d\d?/(?:1[3-9]|2\d|3[01]))/\d{4}")
 
 
 def _either_order(a: int, sign: str, b: str, year: int, text: str) -> Reading | None:
     if not b.isdigit(): orders = [_day_of(year, _month_number(b), a)]
     else: orders = [_day_of(year, a, int(b)), _day_of(year, int(b), a)]
-    if sign == "." or _DAY_FIRST.search(text): orders.reverse()
+    settled = _SETTLES.search(text)
+    if sign == "." or settled and settled[1]: orders.reverse()
     first, *others = dict.fromkeys(floor(d, "day") for d in orders if d is not None) or [None]
+    if settled: others = []
     return first and dated(first, 0.6 if others else 0.95, named=("date", 1),
                            alternatives=tuple(d.value for d in others if d))
 
