@@ -201,21 +201,23 @@ def dated_thing(p: Phrase) -> int:
     "The backup from Sunday and the mail of Friday are there already, and so is Monday's outage."
     thing = p.low(p.start - 2)
     if p.owns and p.after in _OUTAGE: return -1
-    if p.before not in ("from", "of") or p.letter(p.start - 2) != ".": return 0
+    if p.before not in ("from", "of") or not thing.isalpha() or p.letter(p.start - 2) != ".": return 0
     return 0 if thing in _NO_THING or cue(p.t.low, p.start - 2) or p.after in _ON else -1
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #97daaabc
 def _is_ahead(p: Phrase, grain: str, k: int) -> bool:
-    "Of what no verb tells: a weekday in the present, and a month or a quarter that is nearer than the last."
-    if grain == "day":
-        return p.c.outlook > 0 or not (p.c.outlook or p.owns) and presently(p.t.low, p.start)
-    return 0 < (k - index(p.day, grain)) % CYCLES[grain] <= CYCLES[grain] // 2
+    """Of what no verb tells: a weekday in the present, and a month or a quarter that is nearer than the last;
+    a plan means the next one, but for what has just been."""
+    plan, n = p.c.outlook > 0, CYCLES[grain]
+    if grain == "day": return plan or not p.owns and presently(p.t.low, p.start)
+    return 0 < (k - index(p.day, grain)) % n <= n // 2 + plan * (n // 3)
 
 
 def toward(p: Phrase, grain: str, k: int) -> tuple[int, float]:
     "The number of the period of that name, in the direction of the tense, and how sure that is."
-    said = dated_thing(p) or p.tense
-    side = "future" if (said or _is_ahead(p, grain, k)) > 0 else "past"
+    ahead = _is_ahead(p, grain, k)
+    said = (grain == "day" or not ahead) and dated_thing(p) or p.tense
+    side = "future" if (said or ahead) > 0 else "past"
     sure = 0.8 if said > 0 else 0.9 if said else 0.5 if grain == "day" else 0.75
     return nearest(index(p.day, grain), k, grain, side), sure
 

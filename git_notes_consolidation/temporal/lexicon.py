@@ -328,6 +328,9 @@ def _is_heading(
     return short and not text[at + 1:at + 2].islower()
 
 _GOES_ON = frozenset("0123456789abcdefghijklmnopqrstuvwxyz,;")
+_DOTTED = frozenset("""
+    mon tue tues wed weds thu thur fri sat sun jan feb mar apr jun jul aug sep sept oct nov dec sec secs min mins
+    hr hrs wk wks mo mos yr yrs qtr""".split())
 
 _WEEK = re.compile(r"([kc]?)w(\d\d?)")  # KW14; in W14
 
@@ -342,7 +345,7 @@ def _word(text: str, word: str, a: int, out: list[Token]) -> None:
     end = a + len(bare)
     if letter in "mo" and out: value, a = _compound(value, a, out)
     out.append((letter, bare, value, a, end))
-    goes_on = len(bare) < 2 or letter in "WMUV" and len(bare) < 5 and text[b:b + 2].strip()[:1] in _GOES_ON
+    goes_on = len(bare) < 2 or bare in _DOTTED and text[b:b + 2].strip()[:1] in _GOES_ON
     if word[-1] == "." and not goes_on: out.append((".", ".", 0, b - 1, b))
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #c30dd8c2

@@ -111,7 +111,7 @@ def is_named(w: Word) -> bool:
 
 # %% ../../nbs/05_temporal/05_names.ipynb #1ef3b895
 _OFTEN = frozenset("""
-    always usually never often sometimes generally typically normally whenever every each nobody typical usual
+    always mostly usually never often sometimes generally typically normally whenever every each nobody typical usual
     average normal weekly daily monthly whatever""".split())
 
 
@@ -154,7 +154,7 @@ _STANDING = re.compile(
     r"\b(?:stand(?: - )?ups?|sync|retro(?:spective)?|planning|backups?|digest|newsletter|windows?|slots?|train"
     r"|office hours|rota(?:tion)?|(?<!\d )days(?= are | : ))"
     r" (?:[:,]|is|are|happens|runs?|takes? place|meets?|goes|leaves?|changes?)"
-    r"(?: (?:[:,/–-]|and|or|to|on|at|out|every|noon|[\d:]+(?: ?[ap]m)?|[a-z]{3,6}day))*\Z")
+    r"(?: (?:[:,/–-]|and|or|to|on|at|out|every|noon|rather|than|not|night|[\d:]+(?: ?[ap]m)?|[a-z]{3,6}day))*\Z")
 _ROW = re.compile("(?:W[,|/&]{1,2}){2,}W|W[@-]W")  # Mon, Tue, Wed; Monday to Friday
 
 
@@ -181,7 +181,7 @@ def is_habit(
     return (w.left == "a" or often) and _tells_no_past(w) or w.timeless and (_of_all_weeks(w) or is_attribute(w))
 
 # %% ../../nbs/05_temporal/05_names.ipynb #2af4277b
-_PREPOSED = "lxtpBARbzkvji@"
+_PREPOSED = "lxtpBARbzkvj@"
 _SUBJECTS = frozenset("i you he she it we they who that which everybody someone nobody and".split())
 _CLOSES = frozenset(". , ? ! ; ) & … and but or so at".split())
 

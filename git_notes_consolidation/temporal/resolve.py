@@ -256,6 +256,16 @@ def _align_ranges(c: Scene, ends: dict[int, int]) -> None:
         if y in ("W", "M") and y == x[-1] and _is_range(c, a, signs):
             c.found[b] = _nearest_of_name(r, first, "next")
 
+
+def _place_in_week(c: Scene) -> None:
+    "This week she comes on Thursday: a weekday that no verb places is of the week that was named before."
+    week, at = Reading(), 0
+    for k, r in sorted(c.found.items()):
+        if r.rule == "last_this_next" and r.grain == "week": week, at = r, k
+        elif (_kind(r) == "day" and r.confidence <= 0.6 and week.end > c.now
+              and _ENDS.isdisjoint(c.t.low[at:k])):
+            c.found[k] = dated(floor(_first(week) + (r.named or ("", 0))[1] - 1, "day"), 0.75, named=r.named)
+
 # %% ../../nbs/05_temporal/13_resolve.ipynb #2b20ac60
 _ANY_JOIN = anywhere(JOINS)
 
@@ -263,6 +273,7 @@ _ANY_JOIN = anywhere(JOINS)
 def _join_phrases(c: Scene, ends: dict[int, int]) -> None:
     "Joins the phrases, in place, as long as any production fits."
     _align_ranges(c, ends)
+    _place_in_week(c)
     text, at = marked(c, ends), 0
     while m := _ANY_JOIN.search(text, at):
         first = m.start()

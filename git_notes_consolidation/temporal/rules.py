@@ -69,7 +69,8 @@ def _and_a_half(p: Phrase) -> Reading | None:
 def _in_units(p: Phrase) -> Reading | None:
     (grain, _), alone = p.value("u"), len(p.t.low) == p.end - p.start
     if p.low(p.start) != "in": return None
-    if p.before[-1:] == "s" and p.letter(p.start - 2) in "nm": return None  # Eleven requests in six months
+    if p.letter(p.start - 2) in "nm" and (p.before[-1:] in "s%" or p.before in _UNITS):
+        return None  # Eleven requests in six months, 11 % in one day
     a, near = max(0, p.start - 40), [*p.t.low[p.end:p.end + 40], ","]
     # What is told behind a comma is another story
     said = tense(p.t.low[a:p.end + near.index(",")], p.start - a, p.end - a)
@@ -77,7 +78,7 @@ def _in_units(p: Phrase) -> Reading | None:
     return _units_away(p, 1)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #6656796f
-@_rule(_COUNT + "(?:H|RN)")
+@_rule(_COUNT + "(?:H|RN)(?!@)")
 def _units_hence(p: Phrase) -> Reading | None:
     return _units_away(p, 1) if p.low(p.end - 1) in ("hence", "now") else None
 
@@ -281,8 +282,8 @@ def _month_day(p: Phrase, dom: int) -> Reading | None:
         return dated(floor(day, "day"), 0.97, named=("date", 1)) if day is not None else None
     days = [_day_of(y, month + 1, dom) for y in range(here - 4, here + 5)]
     past = _nearest_day(days, p.day, -1)
-    thing = dated_thing(p) if past is not None and p.day - past <= 300 else 0
-    said = 0 if p.before == "of" and p.low(p.start - 2) == "as" else STEP.get(p["x"]) or thing or p.tense
+    thing = dated_thing(p) if past is not None and p.day - past <= 183 else 0
+    said = 0 if p.low(p.start) == "the" and noun_follows(p) or p.before == "of" and p.low(p.start - 2) == "as" else STEP.get(p["x"]) or thing or p.tense
     r = _closest(days, p.day, said, 0.85)
     return r and r._replace(named=("date", 0))
 
@@ -304,7 +305,7 @@ _STRONG = frozenset("in since until till during early late mid".split())
 _YEARLY = frozenset("""
     audit election elections season budget conference survey outage incident roadmap report""".split())
 _UNITS = frozenset("""
-    bytes items rows lines characters chars entries mb gb kb mib gib kib mhz ghz us ms ns px rpm tps qps rps
+    mm cm m km kg euro euros bytes items rows lines characters chars entries mb gb kb mib gib kib mhz ghz us ms ns px rpm tps qps rps
     fps""".split())
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #dd20d6c3

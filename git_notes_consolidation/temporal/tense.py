@@ -17,7 +17,7 @@ _FUTURE = frozenset("""
     maybe perhaps probably possibly ready starts begins opens closes expires launches leaves arrives
     returns resumes kicks
     upcoming tba eta starting effective aim aims aiming intend intends target targets tentatively
-    postpone postponed delay delayed reschedule rescheduled defer deferred freeze join available free
+    postpone postponed delay delayed reschedule rescheduled defer deferred freeze join available
     coming happens lapses ends finishes reminder""".split())
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #92a6f5df
@@ -29,10 +29,10 @@ _PAST = frozenset("""
     didnt wasnt werent forgiven forgotten stolen chosen eaten driven flown hidden worn shipped slept taught
     paid laid drew ate drank sang swam hung lit dealt meant dreamt learnt woke froze tore crept lent bent
     split quit rode rang dug bit hid sank stole swore fed fled fought forgot rewrote rebuilt redid undid
-    withdrew overcame reran sought shot slid spun swung swept overrode unwound sat put couldn't""".split())
+    withdrew overcame reran sought shot slid spun swung swept overrode unwound put couldn't""".split())
 _NOT_ED = frozenset("""
     excited interested tired worried concerned related limited need indeed speed feed seed exceed
-    proceed succeed bleed breed hundred sacred naked wicked embed shed sped red bed led used based
+    proceed succeed bleed breed deed weed hundred sacred naked wicked embed shed sped red bed led used based
     supposed""".split())
 _OF_THE = frozenset("the a an our my your his her its their each every of in with by for on two three".split())
 
@@ -59,6 +59,7 @@ _AHEAD = """
     have to a an another our
     has to a an another our
     going to 2
+    free in on from until after
     ill be pay do see get come send bring call meet make take give go let try have tell ask fix ship check"""
 _FOLLOWED = {w: frozenset(after) for w, *after in map(str.split, _AHEAD.strip().split("\n"))}
 _TO = frozenset("""
@@ -86,9 +87,10 @@ _TIMES = frozenset("""
     second minute hour day week weekend fortnight month quarter year spring summer autumn fall winter to
     time one monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun""".split())
 _REPLANNED = frozenset("planned scheduled expected postponed delayed rescheduled deferred".split())
-_STATE = frozenset("out off away back in here around unavailable travelling closed".split())
+_STATE = frozenset("free out off away back in here around unavailable travelling closed".split())
 _OPENS = frozenset("""
-    end start begin open close stop play meet face vote resume fly gather march return""".split())
+    end start begin open close stop play meet face vote resume fly gather march return arrive expire leave
+    launch land""".split())
 
 
 def cue(
@@ -177,8 +179,8 @@ def presently(
 # %% ../../nbs/05_temporal/03_tense.ipynb #ddb9f7bb
 _MOVED = frozenset("""
     slipped moved pushed postponed delayed rescheduled deferred bumped shifted push move postpone brought
-    bring put pulled advanced""".split())
-_SET = _MOVED | {*"extended scheduled planned set slated booked".split()}
+    bring put pulled advanced adjourned""".split())
+_SET = _MOVED | {*"extended scheduled planned set slated booked closed".split()}
 _BOUNDS = frozenset("to until till for from".split())
 
 
@@ -192,6 +194,7 @@ def tense(
     # Friday: will ship; in May: hired
     entry = _at(words, j) == ":" and _opening(words, i) >= i - (before in ("in", "on"))
     if before == "since": return -1
+    if before == "," and not _MOVED.isdisjoint(words[max(0, i - 5):i]): return 1  # Pushed a week, 26 March
     if before in _BOUNDS and not _SET.isdisjoint(words[max(0, i - 9):i]):
         if before != "from": return 1
         if words[i][0].isupper() or words[i][0].isdigit(): return 0  # Moved from May, from 12 June
