@@ -69,8 +69,8 @@ def _distance(line: str, about: Sequence[str], r: TemporalReference) -> tuple[in
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #1d77eb5a
 _PUT_OFF = re.compile(
-    r"(?i)\b(?:postponed?|moved?|rescheduled?|push(?:ed)?|delay(?:ed)?|defer(?:red)?|slip(?:ped|s)?|"
-    r"shift(?:ed)?|bumped|advanced?|extend(?:ed)?|"
+    r"(?i)\b(?:postponed?|move[sd]?|rescheduled?|push(?:ed)?|delay(?:ed)?|defer(?:red)?|slip(?:ped|s)?|"
+    r"shift(?:ed|s)?|bumped|advanced?|extend(?:ed)?|adjourned|"
     r"(?:brought|pulled|put)\b[^.;,]{0,40}\b(?:forward|off|back))\b[^.;]*\b(?:to|until|till)\s+(?:the\s+)?$")
 _UNREAL = re.compile(
     r"(?i)\b(?:not|never|cannot|nicht)\b(?! (?:until|before|later|only))|n['’]t\b"
@@ -289,6 +289,23 @@ def _rows(r: MemoryResult, about: Sequence[str], dated: bool) -> list[Evidence]:
     return [row(line, share) for line, share in near if share >= _LEAST]
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #f30ca6de
+def later_word(
+    e: Evidence,  # A plan
+    found: Iterable[MemoryResult],
+) -> Evidence | None:
+    "What was written before its day came, and puts it off or calls it off."
+    def stems(text: str) -> list[str]: return [key(w) for w in content_words(text, 40)]
+    about = stems(e.line)
+    later = [r for r in found if e.recorded < r.memory.told_at < e.interval[1]]
+    for r in sorted(later, key=lambda r: r.memory.told_at, reverse=True):
+        for line in _lines_of(r.memory):
+            date = _date_of(line, about, r.memory.told_at, outlook_of(r.namespace))
+            to = _PUT_OFF.search(line[:date.span[0]]) if date else None
+            if (share_of_words(stems(line[:to.start()]), e.line) >= _LEAST if to
+                    else calls_off(about, line, date)): return Evidence(r, line, e.share, date)
+    return None
+
+
 def settled_orders(rows: Sequence[Evidence], texts: Callable[[], Iterable[str]]) -> list[Evidence]:
     "03/04/2026 is 3 April where somebody writes 13/04/2026."
     def settled(e: Evidence) -> Evidence:

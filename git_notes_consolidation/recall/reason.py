@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from .evidence import (
     Evidence, Said, answer_request, calls_off, contradictions, date_in_words, day_of, days_between, duration,
-    evidence, settled_orders, share_of_words, unreal, unsupported)
+    evidence, later_word, settled_orders, share_of_words, unreal, unsupported)
 from .search import MemoryResult, RetrievalMode
 from ..observability.tracing import content, span
 from ..core.memory import Memory
@@ -285,6 +285,10 @@ def _answer_offline(
                            dated=False) for e in rows), _unsettled(found))
     off = _called_off(q, rows) if q.kind in ("when", "since", "ago") else None
     if dated: rows = [e for e in rows if _answers(q, e) and not calls_off(q.about, e.line, e.date)]
+    asks_of_plan = unreal((), q.text)  # When was it supposed to be?
+    if not off and not asks_of_plan and rows and rows[0].planned and (later := later_word(rows[0], found)):
+        if later.date: rows[0] = later
+        else: off = later
     if off:
         was = "".join(f" Before that: {_at(e)}, {_quote(e)}." for e in rows[:1] if e.date)
         return _reasoned(f"{_quote(off)}.", _sure(off),
