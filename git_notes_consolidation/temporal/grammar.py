@@ -88,7 +88,8 @@ def unresolved(value: str, reason: str, type: str = "DATE", named: tuple[str, in
     return Reading(value, confidence=0.5, type=type, reason=reason, named=named)
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #fa76f629
-Rule = Callable[[Phrase], "Reading | None"]
+Maybe = Reading | None  # None: these words tell no time here
+Rule = Callable[[Phrase], Maybe]
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #65d27051
 Rules = list[tuple[re.Pattern[str], list[re.Pattern[str]], Rule]]  # Where any of its patterns fits, and these

@@ -380,25 +380,15 @@ class Place:
 
     def __init__(self, t: Tokens, start: int, end: int):
         self.t, self.start, self.end = t, start, end
+        self.left, self.right = self.letter(start - 1), self.letter(end)
+        self.before, self.after = self.low(start - 1), self.low(end)
 
     def letter(self, k: int) -> str: return self.t.letters[k] if 0 <= k < len(self.t.low) else "^"
 
     def low(self, k: int) -> str: return self.t.low[k] if 0 <= k < len(self.t.low) else ""
 
-    def word(self,
-            k: int) -> str: return self.t.text[slice(*self.t.spans[k])] if 0 <= k < len(self.t.low) else ""
-
-    @property
-    def left(self) -> str: return self.letter(self.start - 1)
-
-    @property
-    def right(self) -> str: return self.letter(self.end)
-
-    @property
-    def before(self) -> str: return self.low(self.start - 1)
-
-    @property
-    def after(self) -> str: return self.low(self.end)
+    def word(self, k: int) -> str:
+        return self.t.text[slice(*self.t.spans[k])] if 0 <= k < len(self.t.low) else ""
 
     @property
     def owns(self) -> bool:

@@ -13,7 +13,7 @@ from itertools import pairwise
 from .calendar import (
     CYCLES, DAY, Period, at_time, floor, index, masked, nearest, part, period, shifted, start)
 from git_notes_consolidation.temporal.grammar import (
-    ANAPHORIC, Phrase, Reading, Rules, SECONDS, Scene, anywhere, clock, dated, longest, moved, phrases,
+    ANAPHORIC, Maybe, Phrase, Reading, Rules, SECONDS, Scene, anywhere, clock, dated, longest, moved, phrases,
     production, toward, unresolved)
 from .lexicon import _ENDS, in_english, tells_time, tokens
 from .tense import _MOVED
@@ -50,7 +50,7 @@ def marked(c: Scene, ends: dict[int, int]) -> str:
     return "".join(letters)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #f576efa9
-def _weekday_of_date(k: int, b: Reading) -> Reading | None:
+def _weekday_of_date(k: int, b: Reading) -> Maybe:
     """A weekday beside its date; when they contradict each other, the date counts, unless its year is a guess
     and the next or last one fits."""
     if (_first(b) - 1) % 7 + 1 == k: return b._replace(confidence=min(b.confidence + 0.05, 0.98))
@@ -67,7 +67,7 @@ _LARGER = {"day": ("week", "weekend"), "weekend": ("week", "month", "day"),
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #d94c317e
 @_join(r"(?P<a>X_*)(?:,|-|[OiR@]e?|[(]|)(?P<b>X_*)")
-def _name_within(p: Phrase) -> Reading | None:
+def _name_within(p: Phrase) -> Maybe:
     a, b = p.reading("a"), p.reading("b")
     if _kind(a) == "date" or not a.named: a, b = b, a
     if not a.named: return None
@@ -80,7 +80,7 @@ def _name_within(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #8e4650c9
 @_join(r"(?P<a>X_*)(?P<b>X_*)")
-def _ago_today(p: Phrase) -> Reading | None:
+def _ago_today(p: Phrase) -> Maybe:
     "A year ago today."
     a, b = p.reading("a"), p.reading("b")
     if (a.rule, b.rule) != ("units_ago", "relative_day"): return None
@@ -88,12 +88,12 @@ def _ago_today(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #d2db82d7
 @_join(r"(?P<a>X_*)[.nmyu_]{0,3}[(](?P<b>X_*)")
-def _weekday_aside(p: Phrase) -> Reading | None:
+def _weekday_aside(p: Phrase) -> Maybe:
     return p.reading("a") if _kind(p.reading("b")) == "day" else None
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #5c278c3c
 @_join(r"(?P<r>X_*)(?:ie|@e|@|,|)(?P<p>P)", r"(?P<p>P)O?(?P<r>X_*)")
-def _part_of(p: Phrase) -> Reading | None:
+def _part_of(p: Phrase) -> Maybe:
     r, name = p.reading("r"), p.value("p")
     if r.grain != "day": return None
     return dated(part(_first(r), name), r.confidence)._replace(
@@ -102,7 +102,7 @@ def _part_of(p: Phrase) -> Reading | None:
 # %% ../../nbs/05_temporal/13_resolve.ipynb #5edfbba6
 @_join(r"(?P<r>X_*)(?:@|,|B|A|)(?P<c>u)(?!_)", r"(?P<r>X_*)@(?P<n>n)(?![UVM])",
        r"(?P<c>u)(?:,|@|O|)(?P<r>X_*)")
-def _time_of_day(p: Phrase) -> Reading | None:
+def _time_of_day(p: Phrase) -> Maybe:
     r, (hour, minute) = p.reading("r"), clock(f"{p.t.values[p.at('n' if p['n'] else 'c')]}")
     if r.grain not in ("day", "part") or p["n"] and (r.grain != "part" or hour > 12): return None
     # It was noon, yesterday's run …
@@ -114,7 +114,7 @@ def _time_of_day(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #e1372b36
 @_join("e?(?P<x>[bzj])(?:Oe?|-|[i@]e?|)(?P<r>X_*)", "e?(?P<x>k)(?:Oe?|-)(?P<r>X_*)")
-def _early_or_late(p: Phrase) -> Reading | None:
+def _early_or_late(p: Phrase) -> Maybe:
     r, mod = p.reading("r"), p.value("x")
     if r.grain != "day": mod = {"BEFORE": "START", "AFTER": "END"}.get(mod, mod)
     return r._replace(mod=mod, anchor=max(r.start or 0, r.end - DAY) if mod == "END" else r.anchor,
@@ -122,7 +122,7 @@ def _early_or_late(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #c48034ff
 @_join(r"(?P<s>u_*)(?:@|,|)(?P<c>u)(?!_)", r"(?P<s>u_*)@(?P<n>n)(?![UVM])")
-def _recurring_at(p: Phrase) -> Reading | None:
+def _recurring_at(p: Phrase) -> Maybe:
     "Every Monday at ten."
     s, hour = p.reading("s"), p.value("n") or 0
     if s.type != "SET" or p["c"] and p.reading("c").type != "TIME" or hour > 24: return None
@@ -144,7 +144,7 @@ def _is_event_of(p: Phrase) -> bool:
     return not p["of"] or _ENDS.isdisjoint(p.t.low[p.at("of"):p.m.end("of")])
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #e7e0a002
-def _units_from(r: Reading, n: int, grain: str) -> Reading | None:
+def _units_from(r: Reading, n: int, grain: str) -> Maybe:
     "So many units from a day, which is a day."
     if r.grain not in ("day", "part"): return None
     there = moved(r.start or 0, n, grain, r.confidence - 0.03)
@@ -158,7 +158,7 @@ _SIDE = rf"(?P<s>[BA]){_EVENT}(?P<r>X_*)"
 
 @_join(rf"(?P<e>[ea])?(?P<u>[UE]){_SIDE}", rf"(?P<e>a)(?P<u>U)(?P<s>R){_EVENT}(?P<r>X_*)",
        rf"[ea](?P<w>X_*){_SIDE}")
-def _before_date(p: Phrase) -> Reading | None:
+def _before_date(p: Phrase) -> Maybe:
     r, side, (grain,
         n) = p.reading("r"), -1 if p["s"] == "B" else 1, p.value("u") or p.reading("w").named or ("", 0)
     if not _is_event_of(p): return None
@@ -176,14 +176,14 @@ def _before_date(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #07839344
 @_join(rf"(?P<d>u_*)(?P<s>[BAR]){_EVENT}(?P<r>X_*)")
-def _units_from_date(p: Phrase) -> Reading | None:
+def _units_from_date(p: Phrase) -> Maybe:
     grain, n = p.reading("d").named or ("", 0)
     if not n or not _is_event_of(p): return None
     return _units_from(p.reading("r"), -n if p["s"] == "B" else n, grain)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #6e73bc9a
 @_join(r"(?P<d>u_*)[BAj]", "[ea][UE][BA]|aUj", "(?P<j>j)(?![UXu.bzkj])", r"e(?P<w>X_*)[BA](?!e?X)")
-def before_what(p: Phrase) -> Reading | None:
+def before_what(p: Phrase) -> Maybe:
     if p["d"] and p.reading("d").type != "DURATION": return None
     # … the weekend after a deal
     if p["w"] and (p.right in "anmf" or _kind(p.reading("w")) not in ("day", "weekend")): return None
@@ -191,7 +191,7 @@ def before_what(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #f0ea2df1
 @_join("e?(?P<u>[UE])(?P<o>O)?e?(?P<r>X_*)")
-def _week_of(p: Phrase) -> Reading | None:
+def _week_of(p: Phrase) -> Maybe:
     r, (grain, _) = p.reading("r"), p.value("u")
     fits = p["o"] and r.grain == "day" and grain not in SECONDS or grain == "weekend" and r.grain == "week"
     return dated(floor(_first(r), grain), r.confidence - 0.05) if fits else None
@@ -216,7 +216,7 @@ _PARTS = frozenset("day week month weekend quarter".split())
 
 
 @_join(r"(?=e?[olz])e?(?P<o>o?)(?P<l>[lz]?)(?:(?P<u>[UE])|(?P<w>X_*))[Oi]e?(?P<r>X_*)")
-def _nth_of(p: Phrase) -> Reading | None:
+def _nth_of(p: Phrase) -> Maybe:
     within, n = p.reading("r"), p.value("o") or 1
     if p.t.letters[p.at("r"):p.end] == "M":  # The drill is on the first Monday of July
         i, sure = toward(p, *p.value("r"))

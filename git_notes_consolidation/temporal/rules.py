@@ -9,7 +9,7 @@ from typing import Any
 from .calendar import (
     CYCLES, DAY, at_time, civil, floor, index, nearest, ordinal, part, period, shifted)
 from .grammar import (
-    AFTER_YEAR, ANAPHORIC, NUMBER, Phrase, Reading, Rules, SECONDS, STEP, UNKNOWN, amount_of, clock, dated,
+    AFTER_YEAR, ANAPHORIC, Maybe, NUMBER, Phrase, Reading, Rules, SECONDS, STEP, UNKNOWN, amount_of, clock, dated,
     dated_thing, few, later, length, moved, of_period, production, toward, unresolved)
 from .names import Word, noun_follows
 from .tense import cue, schedules, tense
@@ -25,7 +25,7 @@ _rule = partial(production, RULES)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #6edda31d
 @_rule("(?P<d>d)")
-def _relative_day(p: Phrase) -> Reading | None: return dated(floor(p.day + p.value("d"), "day"), 0.98)
+def _relative_day(p: Phrase) -> Maybe: return dated(floor(p.day + p.value("d"), "day"), 0.98)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #ab08d96f
 @_rule("(?P<p>T)", "(?P<x>[tl])(?P<p>P)")
@@ -35,7 +35,7 @@ def _part_of_day(p: Phrase) -> Reading: return dated(part(p.day - (p["x"] == "l"
 _COUNT = rf"(?P<q>q@?|[nm][|])?{NUMBER}(?P<q2>q?)-?(?P<u>[UV])(?P<or>[|][.nm])?(?:&?(?P<n2>[nm])(?P<u2>[UV]))?"
 
 
-def _units_away(p: Phrase, side: int) -> Reading | None:
+def _units_away(p: Phrase, side: int) -> Maybe:
     (grain, times), n, now = p.value("u"), amount_of(p), p.c.now
     if n is None: return few(now, side, grain)
     if not n: return unresolved("PAST_REF" if side < 0 else "FUTURE_REF", UNKNOWN)
@@ -49,7 +49,7 @@ def _units_away(p: Phrase, side: int) -> Reading | None:
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #b799340b
 @_rule(_COUNT + "g")
-def _units_ago(p: Phrase) -> Reading | None: return _units_away(p, -1)
+def _units_ago(p: Phrase) -> Maybe: return _units_away(p, -1)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #d48d3633
 _HALF = {"minute": (30, "second"), "hour": (1800, "second"), "day": (12, "hour"), "week": (3, "day"),
@@ -58,7 +58,7 @@ _HALF = {"minute": (30, "second"), "hour": (1800, "second"), "day": (12, "hour")
 # %% ../../nbs/05_temporal/11_rules.ipynb #09fdb127
 @_rule("(?P<i>i?)q?a?(?P<u>U)&aL(?P<s>g?)", "(?P<i>i?)q?(?P<n>[nm])&aL(?P<u>[UV])(?P<s>g?)",
        "(?P<i>i?)q?(?P<h>L)a?(?P<u>U)(?P<s>g?)")
-def _and_a_half(p: Phrase) -> Reading | None:
+def _and_a_half(p: Phrase) -> Maybe:
     (grain, times), side = p.value("u"), -1 if p["s"] else 1
     if bool(p["i"]) == bool(p["s"]) or grain not in _HALF or p["i"] and p.tense < 0: return None
     n, (half, fine) = min(p.value("n") or int(not p["h"]), 10**6), _HALF[grain]
@@ -66,7 +66,7 @@ def _and_a_half(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #6f00d239
 @_rule("i" + _COUNT)
-def _in_units(p: Phrase) -> Reading | None:
+def _in_units(p: Phrase) -> Maybe:
     (grain, _), alone = p.value("u"), len(p.t.low) == p.end - p.start
     if p.low(p.start) != "in": return None
     if p.letter(p.start - 2) in "nm" and (p.before[-1:] in "s%" or p.before in _UNITS):
@@ -79,12 +79,12 @@ def _in_units(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #6656796f
 @_rule(_COUNT + "(?:H|RN)(?!@)")
-def _units_hence(p: Phrase) -> Reading | None:
+def _units_hence(p: Phrase) -> Maybe:
     return _units_away(p, 1) if p.low(p.end - 1) in ("hence", "now") else None
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #7135e9c0
 @_rule("(?P<n>[nm]|a?cO?)(?P<u>[wWFEP])(?:g|(?P<f>H|RN))")
-def _named_ago(p: Phrase) -> Reading | None:
+def _named_ago(p: Phrase) -> Maybe:
     n = (amount_of(p) or 1) * (1 if p["f"] else -1)
     if p["u"] == "P": return dated(part(p.day + n, p.value("u")), 0.9)
     if p["u"] in "FE": return dated(period(index(p.day, "weekend") + n, "weekend"), 0.9)
@@ -99,21 +99,20 @@ def _away_from_here(p: Phrase, step: int, grain: str, sure: float) -> Reading:
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #8afb69a1
 @_rule("(?:t(?=[px]))?(?P<x>[lpxt])(?P<u>[UEV])")
-def _last_this_next(p: Phrase) -> Reading | None:
+def _last_this_next(p: Phrase) -> Maybe:
     x, (grain, n), the = p["x"], p.value("u"), p.left == "e"
     if p["u"] == "V" and (x == "p" or the or p.right != "."): return None
     if grain in SECONDS or grain == "day" and x != "t" or of_period(p): return None
     if p.low(p.at("x")) in ("last", "past") and p["u"] == "U" and the:
         first = shifted(p.day, -n, grain) * DAY  # In the last week: up to now
         return Reading(length(n, grain), grain, first, p.day * DAY, first, 0.7, type="DURATION")
-    if x == "l" and grain == "week" and p.day % 7 == 0:  # Said on a Sunday, it ends that day
-        r = floor(p.day, grain)
-        return dated(r, 0.6, alternatives=(floor(p.day - 7, grain).value,))
-    return _away_from_here(p, STEP[x] * n, grain, 0.9 if x != "p" else 0.65)
+    r = _away_from_here(p, STEP[x] * n, grain, 0.9 if x != "p" else 0.65)
+    if x != "l" or grain != "week" or p.day % 7: return r
+    return r._replace(confidence=0.6, alternatives=(floor(p.day, grain).value,))  # Or that which ends today
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #cc5b256d
 @_rule("e?(?P<u>[UEPWMS])(?:Bl|(?P<x>Ax))(?![UVEFWMSPQnmf])")
-def _before_last(p: Phrase) -> Reading | None:
+def _before_last(p: Phrase) -> Maybe:
     u, value, step = p["u"], p.value("u"), 2 if p["x"] else -2
     if u == "P": return dated(part(p.day + step, value), 0.85)
     grain, n = value
@@ -125,7 +124,7 @@ def _before_last(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #aefe0d4c
 @_rule("(?P<x>[lpx])q?(?P<n>[nm]|a?cO?|a?f)(?P<u>[UV])")
-def _last_units(p: Phrase) -> Reading | None:
+def _last_units(p: Phrase) -> Maybe:
     (grain, times), n, side = p.value("u"), amount_of(p), STEP[p["x"]]
     if n == 0: return unresolved("PAST_REF" if side < 0 else "FUTURE_REF", UNKNOWN)
     count = (n or 3) * times
@@ -137,7 +136,7 @@ def _last_units(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #91e69497
 @_rule("(?P<n>[nma])(?P<u>[UV])(?P<d>d)", "(?P<w>W)(?P<u>U)(?![A-Za-z])")
-def _week_today(p: Phrase) -> Reading | None:
+def _week_today(p: Phrase) -> Maybe:
     n, ahead = amount_of(p) if p["n"] else 1, p.value("d") or 0
     if p.value("u")[0] != "week" or p.tense < 0 or ahead < 0: return None
     first = nearest(p.day, p.value("w")[1], "day", "next") if p["w"] else p.day + ahead
@@ -151,7 +150,7 @@ def _tells_late(p: Phrase) -> bool:
 
 
 @_rule("(?P<w>W)")
-def _weekday(p: Phrase) -> Reading | None:
+def _weekday(p: Phrase) -> Maybe:
     named = p.value("w")
     ahead = p.left == "R" and p.letter(p.start - 2) in "UV"  # a week from Friday
     day, sure = (nearest(p.day, named[1], "day", "next"), 0.75) if ahead else toward(p, *named)
@@ -161,7 +160,7 @@ def _weekday(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #f00038b1
 @_rule("(?P<x>t?[lpxt])(?P<w>W)", "(?P<w>W)(?P<x>[lx])(?![UVEFWMSPQnmfcaK])")
-def _last_weekday(p: Phrase) -> Reading | None:
+def _last_weekday(p: Phrase) -> Maybe:
     x, named, open_ = p["x"][-1], p.value("w"), p.low(p.at("x")) in ("next", "nxt")
     if of_period(p): return None
     if x == "t": return dated(floor(p.day - (p.day - 1) % 7 + named[1] - 1, "day"), 0.85)
@@ -171,7 +170,7 @@ def _last_weekday(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #f362c19f
 @_rule("E")
-def _weekend(p: Phrase) -> Reading | None:
+def _weekend(p: Phrase) -> Maybe:
     if p.left not in "e@" if p.start else p.after not in ("was", "is"): return None
     w, said = Word(p.t, p.start), p.tense
     if noun_follows(w) and w.timeless: return None
@@ -181,7 +180,7 @@ def _weekend(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #b4e07475
 @_rule("(?P<x>t?[lpxt])?(?P<w>[MSQ])")
-def _month_or_season(p: Phrase) -> Reading | None:
+def _month_or_season(p: Phrase) -> Maybe:
     (grain, k), x, here = p.value("w"), p["x"][-1:], index(p.day, p.value("w")[0])
     d = p.start - 1 - (p.left == "O")
     # There is no 30 February, and no 31st of June
@@ -206,7 +205,7 @@ def _this(day: int, grain: str, k: int) -> int:
 # %% ../../nbs/05_temporal/11_rules.ipynb #0bcdb0dd
 @_rule("t?(?P<m>[MSQ])[,O-]?e?(?P<y>y)", "(?P<y>y)-?(?P<m>Q)", "e?(?P<o>o)(?P<u>U)[,O]?e?(?P<y>y)",
        "e?(?P<o>o)LO(?P<y>y)")
-def _month_of_year(p: Phrase) -> Reading | None:
+def _month_of_year(p: Phrase) -> Maybe:
     grain, k = p.value("m") or ((p.value("u") or ("half",))[0], p.value("o") - 1)
     if p["o"] and (grain not in ("quarter", "half") or k >= CYCLES[grain]): return None
     year = p.value("y")
@@ -214,7 +213,7 @@ def _month_of_year(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #509ea736
 @_rule("(?<=[ieOU])(?P<o>o)(?P<u>U)", "(?P<o>o)-(?P<u>U)")
-def _third_quarter(p: Phrase) -> Reading | None:
+def _third_quarter(p: Phrase) -> Maybe:
     named = "quarter", p.value("o") - 1
     if p.value("o") > 4 or p.low(p.end - 1) != "quarter" or p.after == "of" and not of_period(p): return None
     i, sure = toward(p, *named)
@@ -222,7 +221,7 @@ def _third_quarter(p: Phrase) -> Reading | None:
 
 
 @_rule("e?(?P<o>o)L(?=Oe?[lpxty])")
-def _first_half(p: Phrase) -> Reading | None:
+def _first_half(p: Phrase) -> Maybe:
     n = p.value("o") - 1
     return dated(period(index(p.day, "year") * 2 + n, "half"), 0.7, named=("half", n)) if n < 2 else None
 
@@ -236,7 +235,7 @@ _BY = frozenset("by before until till".split())
 
 
 @_rule("e?(?P<k>k)Oe?(?P<u>[UE])(?![Og])", "(?P<j>J)", "(?P<u>U)-?(?P<v>k)")
-def _end_of_unit(p: Phrase) -> Reading | None:
+def _end_of_unit(p: Phrase) -> Maybe:
     grain, mod = p.value("j") or p.value("u")[0], p.value("k") or "END"
     if p["v"] and (p.before not in _BY or p.low(p.end - 1) != "end"): return None
     if grain in SECONDS or grain == "day" and not p["j"] and p.before not in _BY: return None
@@ -266,7 +265,7 @@ def _nearest_day(days: Iterable[int | None], today: int, said: int) -> int | Non
                key=lambda d: (abs(d - today), d > today), default=None)
 
 
-def _closest(days: Sequence[int | None], today: int, said: int, sure: float) -> Reading | None:
+def _closest(days: Sequence[int | None], today: int, said: int, sure: float) -> Maybe:
     "The closest of some days; where no tense tells, that on its other side may be meant as well."
     day = _nearest_day(days, today, said)
     if day is None: return None
@@ -275,7 +274,7 @@ def _closest(days: Sequence[int | None], today: int, said: int, sure: float) -> 
                  alternatives=() if other in (None, day) else (floor(other or 0, "day").value,))
 
 
-def _month_day(p: Phrase, dom: int) -> Reading | None:
+def _month_day(p: Phrase, dom: int) -> Maybe:
     (_, month), here = p.value("m"), civil(p.day)[0]
     if p["y"]:
         day = _day_of(p.value("y"), month + 1, dom)
@@ -290,13 +289,13 @@ def _month_day(p: Phrase, dom: int) -> Reading | None:
 # %% ../../nbs/05_temporal/11_rules.ipynb #0ae23741
 @_rule("(?P<x>[lpxt])?(?P<m>M)[,-]?e?(?P<d>[no])(?:[,O]?(?P<y>y))?",
        "e?(?P<d>[no])[O-]?(?P<m>M)(?:[,O-]?(?P<y>y))?", "(?P<y>y)(?P<m>M)(?P<d>n)")
-def _day_of_month(p: Phrase) -> Reading | None:
+def _day_of_month(p: Phrase) -> Maybe:
     word = p.low(p.at("d")).isalpha() and not p["y"] and p.at("m") < p.at("d")  # March one
     return None if word or p.right in "UVc" else _month_day(p, p.value("d"))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #d6b44285
 @_rule("(?P<a>n)[-@&/](?P<d>n)(?P<m>M)(?:,?(?P<y>y))?", "(?P<m>M)(?P<a>n)-(?P<d>n)(?:,?(?P<y>y))?")
-def _days_of_month(p: Phrase) -> Reading | None:
+def _days_of_month(p: Phrase) -> Maybe:
     first, last = (_month_day(p, p.value(g)) for g in "ad")
     return first._replace(end=last.end) if first and last and (first.start or 0) < last.end else None
 
@@ -310,7 +309,7 @@ _UNITS = frozenset("""
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #dd20d6c3
 @_rule("(?<=[ieO@BARbzk-])y|(?<=[@i]y&)y", "(?P<u>U)y")
-def _year(p: Phrase) -> Reading | None:
+def _year(p: Phrase) -> Maybe:
     before, after, year = p.before, p.after or ".", p.t.values[p.end - 1]
     found = dated(floor(ordinal(year, 1), "year"), 0.9 if before in _STRONG else 0.75, named=("year", year))
     if p["u"]: return found if p.low(p.start) == "year" else None
@@ -324,7 +323,7 @@ def _year(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #a340505e
 @_rule("(?<=[eibzk-])(?P<z>Z)")
-def _decade(p: Phrase) -> Reading | None:
+def _decade(p: Phrase) -> Maybe:
     n = p.value("z")
     if n < 100 and p.left != "e": return None  # In 90s
     return dated(period((n if n > 99 else 1900 + n) // 10, "decade"), 0.85)
@@ -340,7 +339,7 @@ _SETTLES = re.compile(  # 13/04/2026 tells how 03/04/2026 is meant
     r"(?<![\d/.-])(?:(1[3-9]|2\d|3[01])/\d\d?|\d\d?/(?:1[3-9]|2\d|3[01]))/\d{4}")
 
 
-def _either_order(a: int, sign: str, b: str, year: int, text: str) -> Reading | None:
+def _either_order(a: int, sign: str, b: str, year: int, text: str) -> Maybe:
     if not b.isdigit(): orders = [_day_of(year, _month_number(b), a)]
     else: orders = [_day_of(year, a, int(b)), _day_of(year, int(b), a)]
     settled = _SETTLES.search(text)
@@ -351,40 +350,38 @@ def _either_order(a: int, sign: str, b: str, year: int, text: str) -> Reading | 
                            alternatives=tuple(d.value for d in others if d))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #339397f1
-_DIGITS = re.compile(r"(\d{4})[-/.](\d\d?|[a-z]+)[-/.](\d\d?)(?:[t ](\d\d):(\d\d)(?::\d\d)?)?.*"
-                     r"|(\d\d?)([/.-])(\d\d?|[a-z]+)[/.-](\d{4})|(\d{4})-w(\d\d)|(\d{4})-?q([1-4])|"
-                     r"(\d{4})-(\d\d)")
-
+_ISO = re.compile(r"(\d{4})[-/.](\d\d?|[a-z]+)[-/.](\d\d?)(?:[t ](\d\d):(\d\d)(?::\d\d)?)?.*")
+_EITHER = re.compile(r"(\d\d?)([/.-])(\d\d?|[a-z]+)[/.-](\d{4})")
+_PERIOD = re.compile(r"(\d{4})-([wq]?)(\d\d?)|(\d{4})q(\d)")
 
 
 def _first_of_week(year: int, n: int) -> int: return floor(ordinal(year, 1, 4), "week").day + 7 * n - 7
 
 
-def _week(year: int, n: int) -> Reading | None:
+def _week(year: int, n: int) -> Maybe:
     return dated(floor(_first_of_week(year, n), "week"), 0.9) if 0 < n < 54 else None
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #b02c12c8
 @_rule("(?P<d>D)")
-def _date_in_digits(p: Phrase) -> Reading | None:
-    d, at = _DIGITS.fullmatch(p.value("d")), p.t.spans[p.start][0]
-    if not d: return None
-    said: list[Any] = [int(x) if x and x.isdigit() else x for x in d.groups()]
-    (year, month, dom, hour, minute, a, sign, b, its_year, week_year, week, quarter_year, quarter, month_year,
-     alone) = said
-    if year is not None:
-        day = _day_of(year, _month_number(d[2]), dom)
-        if day is None: return None
-        return (dated(floor(day, "day"), 0.98, named=("date", 1)) if hour is None
-                else dated(at_time(day * DAY + hour * 3600 + minute * 60, "minute"), 0.98))
-    if a is not None: return _either_order(a, sign, d[8], its_year, p.t.text[max(0, at - 500):at + 500])
-    if week is not None: return _week(week_year, week)
-    if quarter: return dated(period(quarter_year * 4 + quarter - 1, "quarter"), 0.9)
-    return (dated(floor(ordinal(month_year, alone), "month"), 0.8) if p.left in "i@OBARbzk" else None)
+def _date_in_digits(p: Phrase) -> Maybe:
+    said, at = p.value("d"), p.t.spans[p.start][0]
+    if m := _EITHER.fullmatch(said):
+        return _either_order(int(m[1]), m[2], m[3], int(m[4]), p.t.text[max(0, at - 500):at + 500])
+    if m := _PERIOD.fullmatch(said):
+        year, kind, n = int(m[1] or m[4]), m[2] if m[1] else "q", int(m[3] or m[5])
+        if kind == "w": return _week(year, n)
+        if kind: return dated(period(year * 4 + n - 1, "quarter"), 0.9)
+        return dated(floor(ordinal(year, n), "month"), 0.8) if p.left in "i@OBARbzk" else None
+    m = _ISO.fullmatch(said)
+    day = _day_of(int(m[1]), _month_number(m[2]), int(m[3])) if m else None
+    if not m or day is None: return None
+    if not m[4]: return dated(floor(day, "day"), 0.98, named=("date", 1))
+    return dated(at_time(day * DAY + int(m[4]) * 3600 + int(m[5]) * 60, "minute"), 0.98)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #a0b5e001
 @_rule("(?P<u>U)(?P<n>n)(?:[,O]?(?P<y>y)|(?![OUV]))", "I(?P<n>n)(?:[,O]?(?P<y>y)|(?![OUV]))",
        "(?P<n>I)(?![nmo])")
-def _numbered_week(p: Phrase) -> Reading | None:
+def _numbered_week(p: Phrase) -> Maybe:
     n, here, said = p.value("n"), civil(p.day)[0], p.tense
     led = p.left in "i@BAR" or p.before in ("calendar", "iso")
     if p["u"] and (p.value("u") != ("week", 1) or not led): return None
@@ -405,7 +402,7 @@ _AFTER_DAY = AFTER_YEAR | frozenset("""
 # %% ../../nbs/05_temporal/11_rules.ipynb #79ba32ea
 @_rule("(?<=[@BARi])e(?P<o>o)(?:Oe?(?P<x>[lpxt])(?P<u>U)|Oe(?P<u2>U))?",
        "e?(?P<o>[on])Oe?(?P<x>[lpxt])(?P<u>U)")
-def _the_11th(p: Phrase) -> Reading | None:
+def _the_11th(p: Phrase) -> Maybe:
     n, i = p.value("o"), p.at("o")
     if not 1 <= n <= 31: return None
     if unit := p.value("u") or p.value("u2"):
@@ -427,13 +424,13 @@ def _is_monthly(p: Phrase) -> bool:
 
 
 def _numbered_day(p: Phrase, n: int, months: int, said: int,
-        weekdays: Iterable[int] = range(7)) -> Reading | None:
+        weekdays: Iterable[int] = range(7)) -> Maybe:
     days = (start_of(p.day, k) + n - 1 for k in range(-months, months + 1))
     return _closest([d for d in days if civil(d)[2] == n and d % 7 in weekdays], p.day, said, 0.8)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #56130e9e
 @_rule("(?P<w>W),?e?(?P<o>o)(?!M|OM)")
-def _friday_the_13th(p: Phrase) -> Reading | None:
+def _friday_the_13th(p: Phrase) -> Maybe:
     return None if p.low(p.at("o")).isalpha() else _numbered_day(p, p.value("o"), 60, p.tense,
         [p.value("w")[1] % 7])
 
@@ -444,7 +441,7 @@ def _vague(p: Phrase) -> Reading:
 
 
 @_rule("[UV]g", "e(?P<o>[.])(?P<u>U)")
-def _some_time_ago(p: Phrase) -> Reading | None:
+def _some_time_ago(p: Phrase) -> Maybe:
     "The other day; years ago."
     other = not p["o"] or p.low(p.at("o")) == "other" and p.value("u")[0] in ("day", "week")
     return unresolved("PAST_REF", UNKNOWN) if other else None
@@ -452,7 +449,7 @@ def _some_time_ago(p: Phrase) -> Reading | None:
 # %% ../../nbs/05_temporal/11_rules.ipynb #e84a441d
 @_rule(r"(?:q@?)?(?P<n>[nmy]|a?cO?|a?f)-?(?P<u>[UV])(?!g|H|RN)",
        r"(?<=[@iAR])(?P<n>a)(?P<u>U)(?!g|H|RN|[ABj])")
-def _duration(p: Phrase) -> Reading | None:
+def _duration(p: Phrase) -> Maybe:
     (grain, times), n = p.value("u"), amount_of(p)
     return unresolved(length(n * times if n else "X", grain), "a length of time, not a date", "DURATION",
         (grain, (n or 0) * times))
@@ -473,14 +470,14 @@ def _recurring(letter: str, value: Any, n: int | None) -> str:
 
 @_rule("(?P<x>s)", "v[.]?(?P<n>[nmo])?(?P<x>[UVWwPEFMS])", "(?P<x>w)", "(?P<x>F)(?!g)",
        "(?<=[.mn])(?P<a>a)(?P<x>U)(?!g)")
-def _set(p: Phrase) -> Reading | None:
+def _set(p: Phrase) -> Maybe:
     if p["a"] and p.before not in ("once", "twice", "thrice", "times"): return None
     n = p.value("n") if p["n"] in "nm" else None
     return unresolved(_recurring(p["x"], p.value("x"), n), "happens again and again", "SET")
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #0ba620b4
 @_rule("e?h(?P<u>[UVPE])", "(?<=[@iBAe])hW", "(?P<that>h)W", "e(?P<x>[xp])W", "ex(?P<u>[UP])")
-def _that_week(p: Phrase) -> Reading | None:
+def _that_week(p: Phrase) -> Maybe:
     unit = p.value("u") if p["u"] in "UV" and p["u"] else ("day", 1)
     if unit[0] in SECONDS or p.letter(p.end - 2) == "x" and unit[0] != "day": return None
     if p["that"] and p.word(p.start) != "That" or p["x"] and p.low(p.at("x")) in ("past", "coming",
@@ -490,6 +487,6 @@ def _that_week(p: Phrase) -> Reading | None:
 
 
 @_rule("(?P<c>C)")
-def _clock(p: Phrase) -> Reading | None:
+def _clock(p: Phrase) -> Maybe:
     h, minute = clock(p.value("c"))
     return unresolved(f"T{h % 24:02}:{minute:02}", "a time of day without a day", "TIME") if h < 25 else None
