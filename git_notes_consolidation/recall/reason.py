@@ -238,6 +238,7 @@ def _unsettled(found: Sequence[MemoryResult]) -> ReasonedAnswer:
 
 # %% ../../nbs/14_recall/05_reason.ipynb #45f4f682
 _AHEAD = re.compile(r"(?i)\b(?:next|upcoming|planned|will|going to)\b")
+_AT_FIRST = re.compile(r"(?i)\b(?:supposed|planned|meant|intended|originally|at first)\b")
 
 
 def _answers(q: Question, e: Evidence) -> bool:
@@ -285,8 +286,8 @@ def _answer_offline(
                            dated=False) for e in rows), _unsettled(found))
     off = _called_off(q, rows) if q.kind in ("when", "since", "ago") else None
     if dated: rows = [e for e in rows if _answers(q, e) and not calls_off(q.about, e.line, e.date)]
-    asks_of_plan = unreal((), q.text)  # When was it supposed to be?
-    if not off and not asks_of_plan and rows and rows[0].planned and (later := later_word(rows[0], found)):
+    first = off or _AT_FIRST.search(q.text)
+    if not first and rows and rows[0].planned and (later := later_word(rows[0], found)):
         if later.date: rows[0] = later
         else: off = later
     if off:

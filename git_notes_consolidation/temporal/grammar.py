@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from .calendar import (
-    CYCLES, DAY, SECONDS, Period, at_time, floor, index, nearest, shifted)
+    CYCLES, DAY, SECONDS, Period, at_time, floor, index, nearest, period, shifted)
 from .tense import cue, presently, tense
 from .lexicon import Place, Tokens
 
 # %% auto #0
-__all__ = ['Rules', 'Reading', 'Scene', 'dated', 'production', 'longest', 'anywhere', 'phrases', 'later', 'moved', 'few',
-           'length', 'clock']
+__all__ = ['Rules', 'Reading', 'Scene', 'dated', 'numbered', 'production', 'longest', 'anywhere', 'phrases', 'later', 'moved',
+           'few', 'length', 'clock']
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #259a1c31
 class Reading(NamedTuple):
@@ -81,6 +81,12 @@ def dated(
     kind = "TIME" if p.grain in ("part", "hour", "minute", "second") else "DATE"
     return Reading(p.value, p.grain, p.start, p.end, (p.day if anchor is None else anchor) * DAY, confidence,
                    mod, alternatives, kind, named=named)
+
+
+
+def numbered(i: int, grain: str, confidence: float, **more: Any) -> Reading:
+    "A reading that is a period, by its number; a day's is the day."
+    return dated(period(i, grain), confidence, **more)
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #f55b8e44
 def unresolved(value: str, reason: str, type: str = "DATE", named: tuple[str, int] | None = None) -> Reading:

@@ -31,12 +31,16 @@ class Word(Place):
         self.cap = self.written[0].isupper()
 
     @cached_property
+    def told(self) -> dict[str, int]:
+        "What the words around it tell of the past and the future."
+        return {self.t.low[j]: told for j in around(self.t, self.start, 9, 12) if (told := cue(self.t.low, j))}
+
+    @cached_property
     def timeless(self) -> bool:
         "Does no verb around it tell of the past or the future?"
-        low = self.t.low
         # The subject
-        if self.after in ("is", "has", "may"): return all(cue(low, self.end + j) <= 0 for j in (1, 2, 3))
-        return not any(cue(low, j) for j in around(self.t, self.start, 9, 12) if low[j] not in _HYPOTHETICAL)
+        if self.after in ("is", "has", "may"): return all(cue(self.t.low, self.end + j) <= 0 for j in (1, 2, 3))
+        return self.told.keys() <= _HYPOTHETICAL
 
     @cached_property
     def first(self) -> bool: return starts_line(self, self.start)
@@ -121,10 +125,6 @@ def is_often(w: Word) -> bool:
     return not _OFTEN.isdisjoint(w.t.low[near.start:near.stop])
 
 
-def _tells_no_past(w: Word) -> bool:
-    "Is nothing told that was?"
-    return not any(cue(w.t.low, j) < 0 for j in around(w.t, w.start, 9, 12))
-
 # %% ../../nbs/05_temporal/05_names.ipynb #797cc50c
 _GO_ON = _JOINTS | frozenset("""
     unless because since until though although where why how this these our my your please too also instead
@@ -178,7 +178,7 @@ def is_habit(
     if w.left in "lxtp" or w.before == "since": return False
     often = is_often(w) and w.before not in ("by", "until", "till", "from")
     if w.in_heading: return w.timeless and _of_all_weeks(w)
-    return (w.left == "a" or often) and _tells_no_past(w) or w.timeless and (_of_all_weeks(w) or is_attribute(w))
+    return (w.left == "a" or often) and -1 not in w.told.values() or w.timeless and (_of_all_weeks(w) or is_attribute(w))
 
 # %% ../../nbs/05_temporal/05_names.ipynb #2af4277b
 _PREPOSED = "lxtpBARbzkvj@"

@@ -13,7 +13,7 @@ from itertools import pairwise
 from .calendar import (
     CYCLES, DAY, Period, at_time, floor, index, masked, nearest, part, period, shifted, start)
 from git_notes_consolidation.temporal.grammar import (
-    ANAPHORIC, Maybe, Phrase, Reading, Rules, SECONDS, Scene, anywhere, clock, dated, longest, moved, phrases,
+    ANAPHORIC, Maybe, Phrase, Reading, Rules, SECONDS, Scene, anywhere, clock, dated, longest, moved, numbered, phrases,
     production, toward, unresolved)
 from .lexicon import _ENDS, in_english, tells_time, tokens
 from .tense import _MOVED
@@ -76,7 +76,7 @@ def _name_within(p: Phrase) -> Maybe:
     if b.grain not in _LARGER.get(grain, ()): return None
     last = index((b.end - 1) // DAY, grain)
     i = nearest(last, k, grain, "past") if grain in CYCLES else last
-    return dated(period(i, grain), min(a.confidence + 0.1, b.confidence), mod=a.mod)
+    return numbered(i, grain, min(a.confidence + 0.1, b.confidence), mod=a.mod)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #8e4650c9
 @_join(r"(?P<a>X_*)(?P<b>X_*)")
@@ -84,7 +84,7 @@ def _ago_today(p: Phrase) -> Maybe:
     "A year ago today."
     a, b = p.reading("a"), p.reading("b")
     if (a.rule, b.rule) != ("units_ago", "relative_day"): return None
-    return dated(floor(a.anchor // DAY + _first(b) - p.day, "day"), a.confidence)
+    return numbered(a.anchor // DAY + _first(b) - p.day, "day", a.confidence)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #d2db82d7
 @_join(r"(?P<a>X_*)[.nmyu_]{0,3}[(](?P<b>X_*)")
@@ -149,7 +149,7 @@ def _units_from(r: Reading, n: int, grain: str) -> Maybe:
     if r.grain not in ("day", "part"): return None
     there = moved(r.start or 0, n, grain, r.confidence - 0.03)
     if grain in SECONDS: return there
-    return there._replace(grain="day") if grain == "week" else dated(floor(there.anchor // DAY, "day"),
+    return there._replace(grain="day") if grain == "week" else numbered(there.anchor // DAY, "day",
         there.confidence)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #1492b1a3
@@ -167,12 +167,12 @@ def _before_date(p: Phrase) -> Maybe:
     if grain == "weekend": return dated(_weekend_beside(day, after, side), sure)
     if p["w"] and grain not in CYCLES or grain in SECONDS: return None
     here = index(day if side < 0 else after - 1, grain)
-    if p["w"]: return dated(period(nearest(here, n, grain, "last" if side < 0 else "next"), grain), sure)
+    if p["w"]: return numbered(nearest(here, n, grain, "last" if side < 0 else "next"), grain, sure)
     if grain == "week" and r.grain == "day":
         first = day - 7 * n if side < 0 else after
         return dated(floor(first, "week"), sure)._replace(
             start=first * DAY, end=(first + 7 * n) * DAY, anchor=first * DAY)
-    return dated(period(here + side * n, grain), sure)
+    return numbered(here + side * n, grain, sure)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #07839344
 @_join(rf"(?P<d>u_*)(?P<s>[BAR]){_EVENT}(?P<r>X_*)")
@@ -220,7 +220,7 @@ def _nth_of(p: Phrase) -> Maybe:
     within, n = p.reading("r"), p.value("o") or 1
     if p.t.letters[p.at("r"):p.end] == "M":  # The drill is on the first Monday of July
         i, sure = toward(p, *p.value("r"))
-        within = dated(period(i, "month"), sure)
+        within = numbered(i, "month", sure)
     grain, k = (p.value("u")[0], None) if p["u"] else p.reading("w").named or ("", None)
     if grain not in _PARTS: return None
     found = counted(within, grain, k if grain in CYCLES else None, -n if p["l"] else n)
@@ -243,7 +243,7 @@ def _nearest_of_name(r: Reading, other: Reading, side: str) -> Reading:
     "The one of that name that is closest to the other."
     grain, k = r.named or ("", 0)
     i = nearest(index(_first(other), grain), k, grain, side)
-    return dated(period(i, grain), other.confidence, named=r.named)._replace(rule=r.rule)
+    return numbered(i, grain, other.confidence, named=r.named)._replace(rule=r.rule)
 
 
 def _align_ranges(c: Scene, ends: dict[int, int]) -> None:
@@ -264,7 +264,7 @@ def _place_in_week(c: Scene) -> None:
         if r.rule == "last_this_next" and r.grain == "week": week, at = r, k
         elif (_kind(r) == "day" and r.confidence <= 0.6 and week.end > c.now
               and _ENDS.isdisjoint(c.t.low[at:k])):
-            c.found[k] = dated(floor(_first(week) + (r.named or ("", 0))[1] - 1, "day"), 0.75, named=r.named)
+            c.found[k] = numbered(_first(week) + (r.named or ("", 0))[1] - 1, "day", 0.75, named=r.named)._replace(rule=r.rule)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #2b20ac60
 _ANY_JOIN = anywhere(JOINS)

@@ -7,10 +7,10 @@ from __future__ import annotations
 from functools import partial
 from typing import Any
 from .calendar import (
-    CYCLES, DAY, at_time, civil, floor, index, nearest, ordinal, part, period, shifted)
+    CYCLES, DAY, _SEASONS, at_time, civil, floor, index, nearest, ordinal, part, period, shifted)
 from .grammar import (
     AFTER_YEAR, ANAPHORIC, Maybe, NUMBER, Phrase, Reading, Rules, SECONDS, STEP, UNKNOWN, amount_of, clock, dated,
-    dated_thing, few, later, length, moved, of_period, production, toward, unresolved)
+    dated_thing, few, later, length, moved, numbered, of_period, production, toward, unresolved)
 from .names import Word, noun_follows
 from .tense import cue, schedules, tense
 import re
@@ -25,7 +25,7 @@ _rule = partial(production, RULES)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #6edda31d
 @_rule("(?P<d>d)")
-def _relative_day(p: Phrase) -> Maybe: return dated(floor(p.day + p.value("d"), "day"), 0.98)
+def _relative_day(p: Phrase) -> Maybe: return numbered(p.day + p.value("d"), "day", 0.98)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #ab08d96f
 @_rule("(?P<p>T)", "(?P<x>[tl])(?P<p>P)")
@@ -87,15 +87,15 @@ def _units_hence(p: Phrase) -> Maybe:
 def _named_ago(p: Phrase) -> Maybe:
     n = (amount_of(p) or 1) * (1 if p["f"] else -1)
     if p["u"] == "P": return dated(part(p.day + n, p.value("u")), 0.9)
-    if p["u"] in "FE": return dated(period(index(p.day, "weekend") + n, "weekend"), 0.9)
+    if p["u"] in "FE": return numbered(index(p.day, "weekend") + n, "weekend", 0.9)
     first = nearest(p.day, p.value("u")[1], "day", "next" if p["f"] else "last")
-    return dated(floor(first + 7 * (n - (1 if p["f"] else -1)), "day"), 0.85)
+    return numbered(first + 7 * (n - (1 if p["f"] else -1)), "day", 0.85)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #ea6fbc04
 def _away_from_here(p: Phrase, step: int, grain: str, sure: float) -> Reading:
     "So many periods away; what stands for it is the day as far from today, of a weekend its first one."
     anchor = None if grain == "weekend" else shifted(p.day, step, grain)
-    return dated(period(index(p.day, grain) + step, grain), sure, anchor=anchor)
+    return numbered(index(p.day, grain) + step, grain, sure, anchor=anchor)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #8afb69a1
 @_rule("(?:t(?=[px]))?(?P<x>[lpxt])(?P<u>[UEV])")
@@ -118,7 +118,7 @@ def _before_last(p: Phrase) -> Maybe:
     grain, n = value
     if u in "WMS":
         i = nearest(index(p.day, grain), n, grain, "next" if p["x"] else "last")
-        return dated(period(i + CYCLES[grain] * step // 2, grain), 0.8)
+        return numbered(i + CYCLES[grain] * step // 2, grain, 0.8)
     if grain in SECONDS: return None
     return _away_from_here(p, step * n, grain, 0.85)
 
@@ -140,7 +140,7 @@ def _week_today(p: Phrase) -> Maybe:
     n, ahead = amount_of(p) if p["n"] else 1, p.value("d") or 0
     if p.value("u")[0] != "week" or p.tense < 0 or ahead < 0: return None
     first = nearest(p.day, p.value("w")[1], "day", "next") if p["w"] else p.day + ahead
-    return dated(floor(first + 7 * (n or 1), "day"), 0.65)
+    return numbered(first + 7 * (n or 1), "day", 0.65)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #a4b31831
 def _tells_late(p: Phrase) -> bool:
@@ -156,16 +156,16 @@ def _weekday(p: Phrase) -> Maybe:
     day, sure = (nearest(p.day, named[1], "day", "next"), 0.75) if ahead else toward(p, *named)
     if day == p.day or sure == 0.8 and p.left in ".d" and _tells_late(p): sure = 0.6
     other = floor(day + (7 if day < p.day else -7), "day").value
-    return dated(floor(day, "day"), sure, named=named, alternatives=(other,) if sure <= 0.6 else ())
+    return numbered(day, "day", sure, named=named, alternatives=(other,) if sure <= 0.6 else ())
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #f00038b1
 @_rule("(?P<x>t?[lpxt])(?P<w>W)", "(?P<w>W)(?P<x>[lx])(?![UVEFWMSPQnmfcaK])")
 def _last_weekday(p: Phrase) -> Maybe:
     x, named, open_ = p["x"][-1], p.value("w"), p.low(p.at("x")) in ("next", "nxt")
     if of_period(p): return None
-    if x == "t": return dated(floor(p.day - (p.day - 1) % 7 + named[1] - 1, "day"), 0.85)
+    if x == "t": return numbered(p.day - (p.day - 1) % 7 + named[1] - 1, "day", 0.85)
     day = nearest(p.day, named[1], "day", "next" if x == "x" else "last")
-    return dated(floor(day, "day"), 0.6 if open_ else 0.9, named=named if x == "x" else None,
+    return numbered(day, "day", 0.6 if open_ else 0.9, named=named if x == "x" else None,
                  alternatives=(floor(day + 7, "day").value,) if open_ else ())
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #f362c19f
@@ -175,7 +175,7 @@ def _weekend(p: Phrase) -> Maybe:
     w, said = Word(p.t, p.start), p.tense
     if noun_follows(w) and w.timeless: return None
     within = (p.day - 1) % 7 > 4
-    return dated(period(index(p.day, "weekend") - (said <= 0 and not within), "weekend"), 0.7,
+    return numbered(index(p.day, "weekend") - (said <= 0 and not within), "weekend", 0.7,
                  named=("weekend", 0))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #b4e07475
@@ -189,18 +189,16 @@ def _month_or_season(p: Phrase) -> Maybe:
         return None
     if x:
         i = _this(p.day, grain, k) if x == "t" else nearest(here, k, grain, "next" if x == "x" else "last")
-        return dated(period(i, grain), 0.85, named=(grain, k))
+        return numbered(i, grain, 0.85, named=(grain, k))
     i, sure = toward(p, grain, k)
-    return dated(period(i, grain), sure - 0.1, named=(grain, k),
+    return numbered(i, grain, sure - 0.1, named=(grain, k),
                  alternatives=(period(i + CYCLES[grain] * (-1 if i > here else 1), grain).value,))
 
 
 def _this(day: int, grain: str, k: int) -> int:
     "The one that goes on, or else the one of this calendar year."
-    here = index(day, grain)
-    if (here - k) % CYCLES[grain] == 0: return here
-    first = index(ordinal(civil(day)[0], 1), grain) + (grain == "season")
-    return first + (k - first) % CYCLES[grain]
+    here, n = index(day, grain), CYCLES[grain]
+    return here if (here - k) % n == 0 else index(day, "year") * n + (k or n * (grain == "season"))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #0bcdb0dd
 @_rule("t?(?P<m>[MSQ])[,O-]?e?(?P<y>y)", "(?P<y>y)-?(?P<m>Q)", "e?(?P<o>o)(?P<u>U)[,O]?e?(?P<y>y)",
@@ -209,7 +207,7 @@ def _month_of_year(p: Phrase) -> Maybe:
     grain, k = p.value("m") or ((p.value("u") or ("half",))[0], p.value("o") - 1)
     if p["o"] and (grain not in ("quarter", "half") or k >= CYCLES[grain]): return None
     year = p.value("y")
-    return dated(period(year * CYCLES[grain] + (k or 4 * (grain == "season")), grain), 0.96)
+    return numbered(year * CYCLES[grain] + (k or 4 * (grain == "season")), grain, 0.96)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #509ea736
 @_rule("(?<=[ieOU])(?P<o>o)(?P<u>U)", "(?P<o>o)-(?P<u>U)")
@@ -217,13 +215,13 @@ def _third_quarter(p: Phrase) -> Maybe:
     named = "quarter", p.value("o") - 1
     if p.value("o") > 4 or p.low(p.end - 1) != "quarter" or p.after == "of" and not of_period(p): return None
     i, sure = toward(p, *named)
-    return dated(period(i, "quarter"), sure, named=named)
+    return numbered(i, "quarter", sure, named=named)
 
 
 @_rule("e?(?P<o>o)L(?=Oe?[lpxty])")
 def _first_half(p: Phrase) -> Maybe:
     n = p.value("o") - 1
-    return dated(period(index(p.day, "year") * 2 + n, "half"), 0.7, named=("half", n)) if n < 2 else None
+    return numbered(index(p.day, "year") * 2 + n, "half", 0.7, named=("half", n)) if n < 2 else None
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #449e29b4
 _CHORES = frozenset("""
@@ -265,25 +263,23 @@ def _nearest_day(days: Iterable[int | None], today: int, said: int) -> int | Non
                key=lambda d: (abs(d - today), d > today), default=None)
 
 
-def _closest(days: Sequence[int | None], today: int, said: int, sure: float) -> Maybe:
+def _closest(p: Phrase, days: Sequence[int | None], said: int, sure: float) -> Maybe:
     "The closest of some days; where no tense tells, that on its other side may be meant as well."
-    day = _nearest_day(days, today, said)
+    day = _nearest_day(days, p.day, said)
     if day is None: return None
-    other = None if said else _nearest_day(days, today, -1 if day > today else 1)
-    return dated(floor(day, "day"), sure,
-                 alternatives=() if other in (None, day) else (floor(other or 0, "day").value,))
+    other = None if said else _nearest_day(days, p.day, -1 if day > p.day else 1)
+    return numbered(day, "day", sure, alternatives=tuple(floor(d, "day").value for d in {other} - {None, day} if d))
 
 
 def _month_day(p: Phrase, dom: int) -> Maybe:
     (_, month), here = p.value("m"), civil(p.day)[0]
     if p["y"]:
         day = _day_of(p.value("y"), month + 1, dom)
-        return dated(floor(day, "day"), 0.97, named=("date", 1)) if day is not None else None
+        return numbered(day, "day", 0.97, named=("date", 1)) if day is not None else None
     days = [_day_of(y, month + 1, dom) for y in range(here - 4, here + 5)]
-    past = _nearest_day(days, p.day, -1)
-    thing = dated_thing(p) if past is not None and p.day - past <= 183 else 0
-    said = 0 if p.low(p.start) == "the" and noun_follows(p) or p.before == "of" and p.low(p.start - 2) == "as" else STEP.get(p["x"]) or thing or p.tense
-    r = _closest(days, p.day, said, 0.85)
+    # The notes of 3 March, the 3 March release, as of 3 March: what comes of them may well be ahead
+    noun = dated_thing(p) or p.low(p.start) == "the" and noun_follows(p) or p.low(p.start - 2) == "as"
+    r = _closest(p, days, STEP.get(p["x"]) or min(p.tense, 0 if noun else 1), 0.85)
     return r and r._replace(named=("date", 0))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #0ae23741
@@ -326,7 +322,7 @@ def _year(p: Phrase) -> Maybe:
 def _decade(p: Phrase) -> Maybe:
     n = p.value("z")
     if n < 100 and p.left != "e": return None  # In 90s
-    return dated(period((n if n > 99 else 1900 + n) // 10, "decade"), 0.85)
+    return numbered((n if n > 99 else 1900 + n) // 10, "decade", 0.85)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #7ebdd41c
 _MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
@@ -370,12 +366,12 @@ def _date_in_digits(p: Phrase) -> Maybe:
     if m := _PERIOD.fullmatch(said):
         year, kind, n = int(m[1] or m[4]), m[2] if m[1] else "q", int(m[3] or m[5])
         if kind == "w": return _week(year, n)
-        if kind: return dated(period(year * 4 + n - 1, "quarter"), 0.9)
+        if kind: return numbered(year * 4 + n - 1, "quarter", 0.9)
         return dated(floor(ordinal(year, n), "month"), 0.8) if p.left in "i@OBARbzk" else None
     m = _ISO.fullmatch(said)
     day = _day_of(int(m[1]), _month_number(m[2]), int(m[3])) if m else None
     if not m or day is None: return None
-    if not m[4]: return dated(floor(day, "day"), 0.98, named=("date", 1))
+    if not m[4]: return numbered(day, "day", 0.98, named=("date", 1))
     return dated(at_time(day * DAY + int(m[4]) * 3600 + int(m[5]) * 60, "minute"), 0.98)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #a0b5e001
@@ -408,31 +404,30 @@ def _the_11th(p: Phrase) -> Maybe:
     if unit := p.value("u") or p.value("u2"):
         first = start_of(p.day, STEP[p["x"] or "t"])
         last = shifted(first, 1, "month") - 1
-        return dated(floor(min(first + n - 1, last), "day"), 0.85) if unit[0] == "month" else None
+        return numbered(min(first + n - 1, last), "day", 0.85) if unit[0] == "month" else None
     # "monthly on the 1st" is no day
     if {*p.t.letters[max(0, i - 5):i]} & {"s", "v"} or p.low(i).isalpha(): return None
     if p.after[:1].isalnum() and p.after not in _AFTER_DAY or _is_monthly(p): return None
-    return _numbered_day(p, n, 3, p.tense)
+    return _numbered_day(p, n, 3)
 
 
 def _is_monthly(p: Phrase) -> bool:
     "The warehouse counts on the 4th; invoices are sent on the 5th; salaries go out on the 25th."
     k = p.start - 2 - (p.low(p.start - 2) == "out")
     verb, subject = p.low(k), p.low(k - 1)
-    if p.before != "on" or not schedules(verb, subject) and verb != "go": return subject == "are" and verb[-2:] in ("ed", "en", "nt")
-    return verb in ("goes", "go") or not cue(p.t.low, k)
+    habit = subject == "are" and verb[-2:] in ("ed", "en", "nt") or schedules(verb, subject) and not cue(p.t.low, k)
+    return p.before == "on" and (habit or verb in ("go", "goes"))
 
 
-def _numbered_day(p: Phrase, n: int, months: int, said: int,
-        weekdays: Iterable[int] = range(7)) -> Maybe:
+def _numbered_day(p: Phrase, n: int, months: int, weekdays: Iterable[int] = range(7)) -> Maybe:
     days = (start_of(p.day, k) + n - 1 for k in range(-months, months + 1))
-    return _closest([d for d in days if civil(d)[2] == n and d % 7 in weekdays], p.day, said, 0.8)
+    return _closest(p, [d for d in days if civil(d)[2] == n and d % 7 in weekdays], p.tense, 0.8)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #56130e9e
 @_rule("(?P<w>W),?e?(?P<o>o)(?!M|OM)")
 def _friday_the_13th(p: Phrase) -> Maybe:
-    return None if p.low(p.at("o")).isalpha() else _numbered_day(p, p.value("o"), 60, p.tense,
-        [p.value("w")[1] % 7])
+    return None if p.low(p.at("o")).isalpha() else _numbered_day(
+        p, p.value("o"), 60, [p.value("w")[1] % 7])
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #6fe40957
 @_rule("(?P<n>N)")
@@ -453,9 +448,6 @@ def _duration(p: Phrase) -> Maybe:
     (grain, times), n = p.value("u"), amount_of(p)
     return unresolved(length(n * times if n else "X", grain), "a length of time, not a date", "DURATION",
         (grain, (n or 0) * times))
-
-
-_SEASONS = ("WI", "SP", "SU", "FA")
 
 
 def _recurring(letter: str, value: Any, n: int | None) -> str:
