@@ -305,8 +305,9 @@ def _answer_offline(
     if not rows: return _unsettled(found)
     if q.kind == "often": return _rate(rows) or _how_often(rows)
     if dated:
-        every = cache(lambda: [r.memory.text for r in search("*", mode=RetrievalMode.EXHAUSTIVE, limit=1000)])
-        return _date_answer(q, settled_orders(rows, every), now)
+        def texts() -> list[str]:
+            return [r.memory.text for r in search("*", mode=RetrievalMode.EXHAUSTIVE, limit=1000)]
+        return _date_answer(q, settled_orders(rows, cache(texts)), now)
     said = _BY_EDGES[q.kind](rows, *edges([e.result for e in rows])) if q.kind in _BY_EDGES else None
     return said or _unsettled([e.result for e in rows])
 

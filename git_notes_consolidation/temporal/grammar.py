@@ -67,6 +67,11 @@ class Phrase(Place):
     @property
     def tense(self) -> int: return tense(self.t.low, self.start, self.end)
 
+    def tense_until(self, k: int) -> int:
+        "What is told before a word, and no word behind it."
+        a = max(0, self.start - 40)
+        return tense(self.t.low[a:k], self.start - a, self.end - a)
+
 # %% ../../nbs/05_temporal/08_grammar.ipynb #7cce1a76
 def dated(
     p: Period,

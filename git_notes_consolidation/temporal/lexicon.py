@@ -265,7 +265,7 @@ _TOKEN = re.compile(
     rf"|\d{{4}}-W\d\d|\d{{4}}-?Q[1-4]|\d{{4}}-(?:0[1-9]|1[0-2]))(?![\w-]|[.:]\d))"
     r"|(?P<C>(?<![\w.:])(?:[0-2]?\d(?::[0-5]\d){1,2}(?:\s?[ap]\.?m\b\.?)?(?![\w:])|"
     r"1?\d\s?[ap]\.?m\b(?:\.(?=\s*[a-z,]))?))"
-    r"|(?P<n>\d\w*(?:[.,]\d+)*))|(?P<p>\n\s*\n|\n|[^\w\s\0]|\0+)", re.I)
+    r"|(?P<n>\d\w*(?:[.,]\d+)*))|(?P<y>(?<!\w)['’]\d\d(?!\w))|(?P<p>\n\s*\n|\n|[^\w\s\0]|\0+)", re.I)
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #c6e81926
 Token = tuple[str, str, Any, int, int]  # Its letter, in lower case, its value, its place
@@ -364,9 +364,7 @@ def tokens(
     for m in _TOKEN.finditer(text):
         kind, word, (a, b) = m.lastgroup or "", m[0].lower().replace("’", "'"), m.span()
         if kind == "w": _word(text, word, a, out)
-        elif (kind == "n" and len(word) == 2 and word.isdecimal()
-              and out and out[-1][1] == "'" and out[-1][4] == a):
-            out[-1] = "y", word, int(word) + (2000 if word < "50" else 1900), a - 1, b  # '24
+        elif kind == "y": out.append((kind, word, int(word[1:]) + (2000 if word < "'50" else 1900), a, b))  # '24
         elif kind in "np" and word in _WORDS: out.append((_WORDS[word][0], word, _WORDS[word][1], a, b))
         elif kind == "n": out += _number(word, a, b)
         elif word[0] != "\n": out.append(("." if kind == "p" else kind, word, word, a, b))

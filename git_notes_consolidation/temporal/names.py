@@ -43,7 +43,9 @@ class Word(Place):
         return self.told.keys() <= _HYPOTHETICAL
 
     @cached_property
-    def first(self) -> bool: return starts_line(self, self.start)
+    def first(self) -> bool:
+        "Does a sentence, a line or a link begin with it?"
+        return self.start == 0 or self.before in _ENDS or self.before[0] in "\n:-•*[(\"“#>"
 
     @cached_property
     def in_heading(self) -> bool:
@@ -55,11 +57,6 @@ class Word(Place):
 _JOINTS = frozenset("""
     in on at and or but for with from to of is was are were has had have will would can not the a an by who
     that which when as after before if while so then i we you he she it they""".split())
-
-
-def starts_line(p: Place, k: int) -> bool:
-    "Does a sentence, a line or a link begin here?"
-    return k == 0 or p.low(k - 1) in _ENDS or p.low(k - 1)[0] in "\n:-•*[(\"“#>"
 
 
 def _other_name(p: Place, k: int) -> bool:
@@ -133,7 +130,7 @@ _HOLIDAY = frozenset("holiday day deadline date".split())
 _STATES = frozenset("is are has have takes need needs can't cannot".split())
 
 
-def noun_follows(w: Word, k: int = 0) -> bool:
+def noun_follows(w: Place, k: int = 0) -> bool:
     "Does a plain word stand behind it, which opens no clause?"
     return w.letter(w.end + k) == "." and w.low(w.end + k) not in _GO_ON
 
@@ -193,7 +190,7 @@ def _short_weekday(w: Word) -> bool:
     if left in _PREPOSED or right in "PoDCn" or cap and right in ",M-/&" and right2 in "nMoDdW": return True
     if left in "-/&," and w.letter(w.start - 2) == "W" or w.before == "due": return True
     if w.after == ":" and w.first: return cap or low not in ("sat", "sun")
-    closes = w.after in _CLOSES or w.after[:1] in ("", BLANK, "\n") or not w.after.isascii()
+    closes = w.after in _CLOSES or w.after[:1] in ("", BLANK, "\n")
     if low in ("thu", "fri", "tue"): return w.written.islower() or closes
     if not closes: return False
     told = cue(w.t.low, w.start - 1) != 0

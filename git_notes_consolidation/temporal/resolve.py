@@ -159,20 +159,19 @@ _SIDE = rf"(?P<s>[BA]){_EVENT}(?P<r>X_*)"
 @_join(rf"(?P<e>[ea])?(?P<u>[UE]){_SIDE}", rf"(?P<e>a)(?P<u>U)(?P<s>R){_EVENT}(?P<r>X_*)",
        rf"[ea](?P<w>X_*){_SIDE}")
 def _before_date(p: Phrase) -> Maybe:
-    r, side, (grain,
-        n) = p.reading("r"), -1 if p["s"] == "B" else 1, p.value("u") or p.reading("w").named or ("", 0)
+    r, side = p.reading("r"), -1 if p["s"] == "B" else 1
+    grain, n = p.value("u") or p.reading("w").named or ("", 0)
     if not _is_event_of(p): return None
-    day, after, sure = _first(r), (r.end - 1) // DAY + 1, r.confidence - 0.05
     if p["e"] == "a": return _units_from(r, side * n, grain)
+    day, after, sure = _first(r), (r.end - 1) // DAY + 1, r.confidence - 0.05
     if grain == "weekend": return dated(_weekend_beside(day, after, side), sure)
     if p["w"] and grain not in CYCLES or grain in SECONDS: return None
     here = index(day if side < 0 else after - 1, grain)
     if p["w"]: return numbered(nearest(here, n, grain, "last" if side < 0 else "next"), grain, sure)
-    if grain == "week" and r.grain == "day":
-        first = day - 7 * n if side < 0 else after
-        return dated(floor(first, "week"), sure)._replace(
-            start=first * DAY, end=(first + 7 * n) * DAY, anchor=first * DAY)
-    return numbered(here + side * n, grain, sure)
+    if grain != "week" or r.grain != "day": return numbered(here + side * n, grain, sure)
+    first = day - 7 * n if side < 0 else after
+    return dated(floor(first, "week"), sure)._replace(
+        start=first * DAY, end=(first + 7 * n) * DAY, anchor=first * DAY)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #07839344
 @_join(rf"(?P<d>u_*)(?P<s>[BAR]){_EVENT}(?P<r>X_*)")
@@ -264,7 +263,7 @@ def _place_in_week(c: Scene) -> None:
         if r.rule == "last_this_next" and r.grain == "week": week, at = r, k
         elif (_kind(r) == "day" and r.confidence <= 0.6 and week.end > c.now
               and _ENDS.isdisjoint(c.t.low[at:k])):
-            c.found[k] = numbered(_first(week) + (r.named or ("", 0))[1] - 1, "day", 0.75, named=r.named)._replace(rule=r.rule)
+            c.found[k] = _nearest_of_name(r, week, "future")._replace(confidence=0.75)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #2b20ac60
 _ANY_JOIN = anywhere(JOINS)
@@ -315,7 +314,7 @@ def _reference(text: str, span: tuple[int, int], r: Reading, recorded: datetime)
 def _references(text: str, recorded: datetime, outlook: int) -> tuple[TemporalReference, ...]:
     "Those that are in English."
     if not tells_time(text): return ()
-    now = recorded.toordinal() * DAY + recorded.hour * 3600 + recorded.minute * 60 + recorded.second
+    now = DAY + int((recorded.replace(tzinfo=None) - datetime.min).total_seconds())
     c = Scene(keep_dates_only(tokens(masked(text))), now, outlook)
     ends: dict[int, int] = {}
     for a, b, r in phrases(c, RULES, ANYWHERE): c.found[a], ends[a] = r, b

@@ -11,8 +11,9 @@ from .calendar import (
 from .grammar import (
     AFTER_YEAR, ANAPHORIC, Maybe, NUMBER, Phrase, Reading, Rules, SECONDS, STEP, UNKNOWN, amount_of, clock, dated,
     dated_thing, few, later, length, moved, numbered, of_period, production, toward, unresolved)
+from .lexicon import _MONTH3
 from .names import Word, noun_follows
-from .tense import cue, schedules, tense
+from .tense import cue, schedules
 import re
 from collections.abc import Iterable, Sequence
 
@@ -39,13 +40,12 @@ def _units_away(p: Phrase, side: int) -> Maybe:
     (grain, times), n, now = p.value("u"), amount_of(p), p.c.now
     if n is None: return few(now, side, grain)
     if not n: return unresolved("PAST_REF" if side < 0 else "FUTURE_REF", UNKNOWN)
-    mod = "APPROX" if p["q"] or p["q2"] or p["or"] or "c" in p["n"] else ""
-    bound = {"less": "AFTER", "more": "BEFORE"}.get(p.low(p.start - 2)) if p.before == "than" else None
-    if side < 0 and bound: return moved(now, side * n * times, grain, 0.4, bound)  # Which is no day
+    bound = p.before == "than"  # More than a week ago: which is no day
+    mod = "APPROX" if bound or p["q"] or p["q2"] or p["or"] or "c" in p["n"] else ""
     if p["n2"]:
         return moved(later(now, side * n * times, grain), side * (amount_of(p, "n2") or 0),
             p.value("u2")[0], mod=mod)
-    return moved(now, side * n * times, grain, 0.8 if mod else 0.95, mod)
+    return moved(now, side * n * times, grain, 0.4 if bound else 0.8 if mod else 0.95, mod)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #b799340b
 @_rule(_COUNT + "g")
@@ -71,9 +71,8 @@ def _in_units(p: Phrase) -> Maybe:
     if p.low(p.start) != "in": return None
     if p.letter(p.start - 2) in "nm" and (p.before[-1:] in "s%" or p.before in _UNITS):
         return None  # Eleven requests in six months, 11 % in one day
-    a, near = max(0, p.start - 40), [*p.t.low[p.end:p.end + 40], ","]
     # What is told behind a comma is another story
-    said = tense(p.t.low[a:p.end + near.index(",")], p.start - a, p.end - a)
+    said = p.tense_until(p.end + [*p.t.low[p.end:p.end + 40], ","].index(","))
     if said < 0 or grain in SECONDS and said < 1 and not alone: return None
     return _units_away(p, 1)
 
@@ -143,18 +142,14 @@ def _week_today(p: Phrase) -> Maybe:
     return numbered(first + 7 * (n or 1), "day", 0.65)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #a4b31831
-def _tells_late(p: Phrase) -> bool:
-    "Is it ahead only by what stands behind it? Who was seen Friday will be heard; we will hear him Friday."
-    a = max(0, p.start - 24)
-    return p.after != ":" and tense(p.t.low[a:p.end], p.start - a, p.end - a) < 1
-
-
 @_rule("(?P<w>W)")
 def _weekday(p: Phrase) -> Maybe:
     named = p.value("w")
     ahead = p.left == "R" and p.letter(p.start - 2) in "UV"  # a week from Friday
     day, sure = (nearest(p.day, named[1], "day", "next"), 0.75) if ahead else toward(p, *named)
-    if day == p.day or sure == 0.8 and p.left in ".d" and _tells_late(p): sure = 0.6
+    # Who was seen Friday will be heard; but: we will hear him Friday
+    late = sure == 0.8 and p.left in ".d" and p.after != ":" and p.tense_until(p.end) < 1
+    if day == p.day or late: sure = 0.6
     other = floor(day + (7 if day < p.day else -7), "day").value
     return numbered(day, "day", sure, named=named, alternatives=(other,) if sure <= 0.6 else ())
 
@@ -182,11 +177,6 @@ def _weekend(p: Phrase) -> Maybe:
 @_rule("(?P<x>t?[lpxt])?(?P<w>[MSQ])")
 def _month_or_season(p: Phrase) -> Maybe:
     (grain, k), x, here = p.value("w"), p["x"][-1:], index(p.day, p.value("w")[0])
-    d = p.start - 1 - (p.left == "O")
-    # There is no 30 February, and no 31st of June
-    if grain == "month" and any(p.letter(j) in on and p.t.values[j] in (30, 31)
-                                for j, on in ((p.end, "n"), (d, "no"))):
-        return None
     if x:
         i = _this(p.day, grain, k) if x == "t" else nearest(here, k, grain, "next" if x == "x" else "last")
         return numbered(i, grain, 0.85, named=(grain, k))
@@ -280,6 +270,7 @@ def _month_day(p: Phrase, dom: int) -> Maybe:
     # The notes of 3 March, the 3 March release, as of 3 March: what comes of them may well be ahead
     noun = dated_thing(p) or p.low(p.start) == "the" and noun_follows(p) or p.low(p.start - 2) == "as"
     r = _closest(p, days, STEP.get(p["x"]) or min(p.tense, 0 if noun else 1), 0.85)
+    if r is None and dom < 32: return unresolved("", "there is no such day")  # The 31st of June
     return r and r._replace(named=("date", 0))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #0ae23741
@@ -325,10 +316,7 @@ def _decade(p: Phrase) -> Maybe:
     return numbered((n if n > 99 else 1900 + n) // 10, "decade", 0.85)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #7ebdd41c
-_MONTHS = "jan feb mar apr may jun jul aug sep oct nov dec".split()
-
-
-def _month_number(word: str) -> int: return int(word) if word.isdigit() else _MONTHS.index(word[:3]) + 1
+def _month_number(word: str) -> int: return int(word) if word.isdigit() else _MONTH3.index(word[:3]) + 1
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #611a41b7
 _SETTLES = re.compile(  # 13/04/2026 tells how 03/04/2026 is meant
@@ -348,7 +336,7 @@ def _either_order(a: int, sign: str, b: str, year: int, text: str) -> Maybe:
 # %% ../../nbs/05_temporal/11_rules.ipynb #339397f1
 _ISO = re.compile(r"(\d{4})[-/.](\d\d?|[a-z]+)[-/.](\d\d?)(?:[t ](\d\d):(\d\d)(?::\d\d)?)?.*")
 _EITHER = re.compile(r"(\d\d?)([/.-])(\d\d?|[a-z]+)[/.-](\d{4})")
-_PERIOD = re.compile(r"(\d{4})-([wq]?)(\d\d?)|(\d{4})q(\d)")
+_PERIOD = re.compile(r"(\d{4})-?([wq]?)(\d\d?)")
 
 
 def _first_of_week(year: int, n: int) -> int: return floor(ordinal(year, 1, 4), "week").day + 7 * n - 7
@@ -364,9 +352,9 @@ def _date_in_digits(p: Phrase) -> Maybe:
     if m := _EITHER.fullmatch(said):
         return _either_order(int(m[1]), m[2], m[3], int(m[4]), p.t.text[max(0, at - 500):at + 500])
     if m := _PERIOD.fullmatch(said):
-        year, kind, n = int(m[1] or m[4]), m[2] if m[1] else "q", int(m[3] or m[5])
-        if kind == "w": return _week(year, n)
-        if kind: return numbered(year * 4 + n - 1, "quarter", 0.9)
+        year, n = int(m[1]), int(m[3])
+        if m[2] == "w": return _week(year, n)
+        if m[2]: return numbered(year * 4 + n - 1, "quarter", 0.9)
         return dated(floor(ordinal(year, n), "month"), 0.8) if p.left in "i@OBARbzk" else None
     m = _ISO.fullmatch(said)
     day = _day_of(int(m[1]), _month_number(m[2]), int(m[3])) if m else None
@@ -470,12 +458,10 @@ def _set(p: Phrase) -> Maybe:
 # %% ../../nbs/05_temporal/11_rules.ipynb #0ba620b4
 @_rule("e?h(?P<u>[UVPE])", "(?<=[@iBAe])hW", "(?P<that>h)W", "e(?P<x>[xp])W", "ex(?P<u>[UP])")
 def _that_week(p: Phrase) -> Maybe:
-    unit = p.value("u") if p["u"] in "UV" and p["u"] else ("day", 1)
-    if unit[0] in SECONDS or p.letter(p.end - 2) == "x" and unit[0] != "day": return None
-    if p["that"] and p.word(p.start) != "That" or p["x"] and p.low(p.at("x")) in ("past", "coming",
-            "upcoming"):
-        return None
-    return unresolved("", ANAPHORIC)
+    grain = p.value("u")[0] if p["u"] in ("U", "V") else "day"
+    if grain in SECONDS or p.letter(p.end - 2) == "x" and grain != "day": return None
+    if p["that"] and p.word(p.start) != "That": return None
+    return None if p["x"] and p.low(p.at("x")) in ("past", "coming", "upcoming") else unresolved("", ANAPHORIC)
 
 
 @_rule("(?P<c>C)")

@@ -156,7 +156,7 @@ def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) ->
 # %% ../../nbs/05_temporal/03_tense.ipynb #92330201
 _OPENERS = frozenset("on by for until till before from at the this to starting due in".split())
 _UNTIL = frozenset("until till til due through by before".split())
-_EDGES = frozenset("eod cob early late mid".split())
+_EDGES = frozenset("eod cob early late mid end of day".split())
 _HAPPENED = frozenset("was were had did wasn't weren't hadn't didn't".split())
 
 
@@ -174,7 +174,7 @@ def schedules(verb: str, subject: str) -> bool:
 
 
 def _tense_without_verb(words: Sequence[str], i: int, j: int) -> int:
-    i -= 3 if [*words[max(0, i - 3):i]] == ["end", "of", "day"] else _at(words, i - 1) in _EDGES
+    while _at(words, i - 1) in _EDGES: i -= 1
     before, k = _at(words, i - 1), i - 1 if _at(words, i - 1) in _OPENERS else i
     if before in _UNTIL or before == "for" and words[i] in _TIMES or "?" in words[j:j + 3]: return 1
     if before == ":" and any(cue(words, x) > 0 for x in range(max(0, i - 6), i - 1)): return 1  # ETA: Friday
