@@ -205,6 +205,9 @@ def _unreal_then(line: str, about: Sequence[str], r: TemporalReference, recorded
     return unreal(about, line[a:b], (r.span[0] - a, r.span[1] - a), ahead)
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #58882cdf
+_LEAST = 0.5  # Share of a question's words that an answer has to have
+
+
 def _date_beside(
     lines: Sequence[str],  # A memory's title and sentences
     about: Sequence[str],
@@ -260,9 +263,6 @@ class Evidence:
                      * (0.9 if self.aside else 1.0), 2)
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #eed0e817
-_LEAST = 0.5  # Share of a question's words that an answer has to have
-
-
 def evidence(
     results: Iterable[MemoryResult],  # Best first
     about: Sequence[str],
@@ -288,7 +288,7 @@ def _rows(r: MemoryResult, about: Sequence[str], dated: bool) -> list[Evidence]:
     near = ((line, 0.8 * share_of_words(about, line) + 0.2 * whole) for line in lines)
     return [row(line, share) for line, share in near if share >= _LEAST]
 
-# %% ../../nbs/14_recall/04_evidence.ipynb #f30ca6de
+# %% ../../nbs/14_recall/04_evidence.ipynb #6a9b43ec
 def later_word(
     e: Evidence,  # A plan
     found: Iterable[MemoryResult],
@@ -305,7 +305,7 @@ def later_word(
                     else calls_off(about, line, date)): return Evidence(r, line, e.share, date)
     return None
 
-
+# %% ../../nbs/14_recall/04_evidence.ipynb #84e55a88
 def settled_orders(rows: Sequence[Evidence], texts: Callable[[], Iterable[str]]) -> list[Evidence]:
     "03/04/2026 is 3 April where somebody writes 13/04/2026."
     def settled(e: Evidence) -> Evidence:
@@ -315,7 +315,7 @@ def settled_orders(rows: Sequence[Evidence], texts: Callable[[], Iterable[str]])
         return replace(e, date=replace(date, span=r.span))
     return [*map(settled, rows[:4]), *rows[4:]]
 
-
+# %% ../../nbs/14_recall/04_evidence.ipynb #f30ca6de
 def day_of(t: date) -> str:
     "7 May 2023"
     return f"{t.day} {t:%B} {t.year}"

@@ -209,7 +209,8 @@ _KINDS = {
     "assigned": r"(?<![\w.-])[A-Za-z_][\w.-]*+=[^\s=]\S*+",
     "address": r"(?<![\w.+-])[\w.+-]{1,64}+@[\w-]{1,64}+(?:\.[\w-]{1,64}+)*+|(?<![\w@])@[\w-]++",
     "hashtag": r"(?<!\w)#\w++",
-    "fraction": r"(?<![\w/.-])\d{1,9}+/\d{1,9}+(?![\w/.-]*\w)(?! (?i:jan|feb|mar|apr|may|ju[nl]|aug|sep|oct|nov|dec))",
+    "fraction": r"(?<![\w/.-])\d{1,9}+/\d{1,9}+(?![\w/.-]*\w)"
+    r"(?! (?i:jan|feb|mar|apr|may|ju[nl]|aug|sep|oct|nov|dec))",
     "path": rf"(?<![\w/.~@+*{{}}-])(?!\d{{1,4}}/\w{{1,9}}/\d)(?:(?:~|\.{{1,2}})?/{_PATH}(?:/{_PATH})*+/?|"
     rf"(?!{_TIME}[a-z]{{0,6}}/){_PATH}(?:/{_PATH})++/?)",
     "file":

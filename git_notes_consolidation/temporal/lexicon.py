@@ -329,8 +329,8 @@ def _is_heading(
 
 _GOES_ON = frozenset("0123456789abcdefghijklmnopqrstuvwxyz,;")
 _DOTTED = frozenset("""
-    mon tue tues wed weds thu thur fri sat sun jan feb mar apr jun jul aug sep sept oct nov dec sec secs min mins
-    hr hrs wk wks mo mos yr yrs qtr""".split())
+    mon tue tues wed weds thu thur fri sat sun jan feb mar apr jun jul aug sep sept oct nov dec sec secs min
+    mins hr hrs wk wks mo mos yr yrs qtr""".split())
 
 _WEEK = re.compile(r"([kc]?)w(\d\d?)")  # KW14; in W14
 
@@ -364,7 +364,8 @@ def tokens(
     for m in _TOKEN.finditer(text):
         kind, word, (a, b) = m.lastgroup or "", m[0].lower().replace("’", "'"), m.span()
         if kind == "w": _word(text, word, a, out)
-        elif kind == "y": out.append((kind, word, int(word[1:]) + (2000 if word < "'50" else 1900), a, b))  # '24
+        elif kind == "y":  # '24
+            out.append((kind, word, int(word[1:]) + (2000 if word < "'50" else 1900), a, b))
         elif kind in "np" and word in _WORDS: out.append((_WORDS[word][0], word, _WORDS[word][1], a, b))
         elif kind == "n": out += _number(word, a, b)
         elif word[0] != "\n": out.append(("." if kind == "p" else kind, word, word, a, b))

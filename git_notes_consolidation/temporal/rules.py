@@ -252,7 +252,7 @@ def _nearest_day(days: Iterable[int | None], today: int, said: int) -> int | Non
     return min((d for d in days if d is not None and (d - today) * said >= 0),
                key=lambda d: (abs(d - today), d > today), default=None)
 
-
+# %% ../../nbs/05_temporal/11_rules.ipynb #d1fe108a
 def _closest(p: Phrase, days: Sequence[int | None], said: int, sure: float) -> Maybe:
     "The closest of some days; where no tense tells, that on its other side may be meant as well."
     day = _nearest_day(days, p.day, said)
@@ -260,7 +260,7 @@ def _closest(p: Phrase, days: Sequence[int | None], said: int, sure: float) -> M
     other = None if said else _nearest_day(days, p.day, -1 if day > p.day else 1)
     return numbered(day, "day", sure, alternatives=tuple(floor(d, "day").value for d in {other} - {None, day} if d))
 
-
+# %% ../../nbs/05_temporal/11_rules.ipynb #468ef7b2
 def _month_day(p: Phrase, dom: int) -> Maybe:
     (_, month), here = p.value("m"), civil(p.day)[0]
     if p["y"]:
@@ -384,6 +384,19 @@ _AFTER_DAY = AFTER_YEAR | frozenset("""
     onward too though instead last next will would should can could may might must today""".split())
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #79ba32ea
+def _is_monthly(p: Phrase) -> bool:
+    "The warehouse counts on the 4th; invoices are sent on the 5th; salaries go out on the 25th."
+    k = p.start - 2 - (p.low(p.start - 2) == "out")
+    verb, subject = p.low(k), p.low(k - 1)
+    habit = subject == "are" and verb[-2:] in ("ed", "en", "nt") or schedules(verb, subject) and not cue(p.t.low, k)
+    return p.before == "on" and (habit or verb in ("go", "goes"))
+
+# %% ../../nbs/05_temporal/11_rules.ipynb #02634969
+def _numbered_day(p: Phrase, n: int, months: int, weekdays: Iterable[int] = range(7)) -> Maybe:
+    days = (start_of(p.day, k) + n - 1 for k in range(-months, months + 1))
+    return _closest(p, [d for d in days if civil(d)[2] == n and d % 7 in weekdays], p.tense, 0.8)
+
+# %% ../../nbs/05_temporal/11_rules.ipynb #80ba0c24
 @_rule("(?<=[@BARi])e(?P<o>o)(?:Oe?(?P<x>[lpxt])(?P<u>U)|Oe(?P<u2>U))?",
        "e?(?P<o>[on])Oe?(?P<x>[lpxt])(?P<u>U)")
 def _the_11th(p: Phrase) -> Maybe:
@@ -397,19 +410,6 @@ def _the_11th(p: Phrase) -> Maybe:
     if {*p.t.letters[max(0, i - 5):i]} & {"s", "v"} or p.low(i).isalpha(): return None
     if p.after[:1].isalnum() and p.after not in _AFTER_DAY or _is_monthly(p): return None
     return _numbered_day(p, n, 3)
-
-
-def _is_monthly(p: Phrase) -> bool:
-    "The warehouse counts on the 4th; invoices are sent on the 5th; salaries go out on the 25th."
-    k = p.start - 2 - (p.low(p.start - 2) == "out")
-    verb, subject = p.low(k), p.low(k - 1)
-    habit = subject == "are" and verb[-2:] in ("ed", "en", "nt") or schedules(verb, subject) and not cue(p.t.low, k)
-    return p.before == "on" and (habit or verb in ("go", "goes"))
-
-
-def _numbered_day(p: Phrase, n: int, months: int, weekdays: Iterable[int] = range(7)) -> Maybe:
-    days = (start_of(p.day, k) + n - 1 for k in range(-months, months + 1))
-    return _closest(p, [d for d in days if civil(d)[2] == n and d % 7 in weekdays], p.tense, 0.8)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #56130e9e
 @_rule("(?P<w>W),?e?(?P<o>o)(?!M|OM)")

@@ -70,7 +70,8 @@ _TABLE = """
     + / have has / to a an another our
     + / going / to 2
     + / free / in on from until after
-    + / ill / be pay do see get come send bring call meet make take give go let try have tell ask fix ship check
+    + / ill / be pay do see get come send bring call meet make take give go let try have tell
+    + / ill / ask fix ship check
     - was were / TO / to /
     + TO / to /
     - was were / due /
@@ -115,7 +116,8 @@ def _cell(words: str) -> str:
     return f"(?:{found})" if some else r"[^\t]*"
 
 
-_FORMS = re.compile("|".join("(" + r"\t".join(map(_cell, ["", *row[1:].split("/")][-4:])) + ")" for row in _TABLE))
+_FORMS = re.compile("|".join(
+    "(" + r"\t".join(map(_cell, ["", *row[1:].split("/")][-4:])) + ")" for row in _TABLE))
 
 
 @lru_cache(20_000)
