@@ -283,7 +283,8 @@ def _rows(r: MemoryResult, about: Sequence[str], dated: bool) -> list[Evidence]:
     lines, whole = _lines_of(r.memory), share_of_words(about, r.memory.text[:LONGEST])
     def row(line: str, share: float) -> Evidence:
         date = _date_of(line, about, r.memory.told_at, outlook_of(r.namespace))
-        beside = _date_beside(lines, about, r.memory.told_at) if dated and not date and line is lines[0] else None
+        title = dated and not date and line is lines[0]
+        beside = _date_beside(lines, about, r.memory.told_at) if title else None
         return Evidence(r, line, share, *(beside or (date,)))
     near = ((line, 0.8 * share_of_words(about, line) + 0.2 * whole) for line in lines)
     return [row(line, share) for line, share in near if share >= _LEAST]

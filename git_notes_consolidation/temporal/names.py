@@ -33,13 +33,15 @@ class Word(Place):
     @cached_property
     def told(self) -> dict[str, int]:
         "What the words around it tell of the past and the future."
-        return {self.t.low[j]: told for j in around(self.t, self.start, 9, 12) if (told := cue(self.t.low, j))}
+        low = self.t.low
+        return {low[j]: told for j in around(self.t, self.start, 9, 12) if (told := cue(low, j))}
 
     @cached_property
     def timeless(self) -> bool:
         "Does no verb around it tell of the past or the future?"
         # The subject
-        if self.after in ("is", "has", "may"): return all(cue(self.t.low, self.end + j) <= 0 for j in (1, 2, 3))
+        if self.after in ("is", "has", "may"):
+            return all(cue(self.t.low, self.end + j) <= 0 for j in (1, 2, 3))
         return self.told.keys() <= _HYPOTHETICAL
 
     @cached_property
@@ -112,8 +114,8 @@ def is_named(w: Word) -> bool:
 
 # %% ../../nbs/05_temporal/05_names.ipynb #1ef3b895
 _OFTEN = frozenset("""
-    always mostly usually never often sometimes generally typically normally whenever every each nobody typical usual
-    average normal weekly daily monthly whatever""".split())
+    always mostly usually never often sometimes generally typically normally whenever every each nobody typical
+    usual average normal weekly daily monthly whatever""".split())
 
 
 def is_often(w: Word) -> bool:
@@ -148,10 +150,11 @@ _THAT_WEEK = re.compile("[lxt]U")  # Tuesday to Thursday next week
 _WEEKS = frozenset("week weeks month year locales locale".split())
 _BEGIN = frozenset("start starts begin begins starting".split())
 _STANDING = re.compile(
-    r"\b(?:stand(?: - )?ups?|sync|retro(?:spective)?|planning|backups?|digest|newsletter|windows?|slots?|train"
-    r"|office hours|rota(?:tion)?|(?<!\d )days(?= are | : ))"
+    r"\b(?:stand(?: - )?ups?|sync|retro(?:spective)?|planning|backups?|digest|newsletter|windows?|slots?"
+    r"|train|office hours|rota(?:tion)?|(?<!\d )days(?= are | : ))"
     r" (?:[:,]|is|are|happens|runs?|takes? place|meets?|goes|leaves?|changes?)"
-    r"(?: (?:[:,/–-]|and|or|to|on|at|out|every|noon|rather|than|not|night|[\d:]+(?: ?[ap]m)?|[a-z]{3,6}day))*\Z")
+    r"(?: (?:[:,/–-]|and|or|to|on|at|out|every|noon|rather|than|not|night|[\d:]+(?: ?[ap]m)?"
+    r"|[a-z]{3,6}day))*\Z")
 _ROW = re.compile("(?:W[,|/&]{1,2}){2,}W|W[@-]W")  # Mon, Tue, Wed; Monday to Friday
 
 
@@ -175,7 +178,8 @@ def is_habit(
     if w.left in "lxtp" or w.before == "since": return False
     often = is_often(w) and w.before not in ("by", "until", "till", "from")
     if w.in_heading: return w.timeless and _of_all_weeks(w)
-    return (w.left == "a" or often) and -1 not in w.told.values() or w.timeless and (_of_all_weeks(w) or is_attribute(w))
+    if (w.left == "a" or often) and -1 not in w.told.values(): return True
+    return w.timeless and (_of_all_weeks(w) or is_attribute(w))
 
 # %% ../../nbs/05_temporal/05_names.ipynb #2af4277b
 _PREPOSED = "lxtpBARbzkvj@"

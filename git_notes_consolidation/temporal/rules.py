@@ -9,8 +9,8 @@ from typing import Any
 from .calendar import (
     CYCLES, DAY, _SEASONS, at_time, civil, floor, index, nearest, ordinal, part, period, shifted)
 from .grammar import (
-    AFTER_YEAR, ANAPHORIC, Maybe, NUMBER, Phrase, Reading, Rules, SECONDS, STEP, UNKNOWN, amount_of, clock, dated,
-    dated_thing, few, later, length, moved, numbered, of_period, production, toward, unresolved)
+    AFTER_YEAR, ANAPHORIC, Maybe, NUMBER, Phrase, Reading, Rules, SECONDS, STEP, UNKNOWN, amount_of,
+    clock, dated, dated_thing, few, later, length, moved, numbered, of_period, production, toward, unresolved)
 from .lexicon import _MONTH3
 from .names import Word, noun_follows
 from .tense import cue, schedules
@@ -33,7 +33,9 @@ def _relative_day(p: Phrase) -> Maybe: return numbered(p.day + p.value("d"), "da
 def _part_of_day(p: Phrase) -> Reading: return dated(part(p.day - (p["x"] == "l"), p.value("p")), 0.95)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #eb714f05
-_COUNT = rf"(?P<q>q@?|[nm][|])?{NUMBER}(?P<q2>q?)-?(?P<u>[UV])(?P<or>[|][.nm])?(?:&?(?P<n2>[nm])(?P<u2>[UV]))?"
+_COUNT = (
+    rf"(?P<q>q@?|[nm][|])?{NUMBER}(?P<q2>q?)-?(?P<u>[UV])(?P<or>[|][.nm])?"
+    r"(?:&?(?P<n2>[nm])(?P<u2>[UV]))?")
 
 
 def _units_away(p: Phrase, side: int) -> Maybe:
@@ -258,7 +260,8 @@ def _closest(p: Phrase, days: Sequence[int | None], said: int, sure: float) -> M
     day = _nearest_day(days, p.day, said)
     if day is None: return None
     other = None if said else _nearest_day(days, p.day, -1 if day > p.day else 1)
-    return numbered(day, "day", sure, alternatives=tuple(floor(d, "day").value for d in {other} - {None, day} if d))
+    others = tuple(floor(d, "day").value for d in {other} - {None, day} if d)
+    return numbered(day, "day", sure, alternatives=others)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #468ef7b2
 def _month_day(p: Phrase, dom: int) -> Maybe:
@@ -291,8 +294,8 @@ _STRONG = frozenset("in since until till during early late mid".split())
 _YEARLY = frozenset("""
     audit election elections season budget conference survey outage incident roadmap report""".split())
 _UNITS = frozenset("""
-    mm cm m km kg euro euros bytes items rows lines characters chars entries mb gb kb mib gib kib mhz ghz us ms ns px rpm tps qps rps
-    fps""".split())
+    mm cm m km kg euro euros bytes items rows lines characters chars entries mb gb kb mib gib kib
+    mhz ghz us ms ns px rpm tps qps rps fps""".split())
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #dd20d6c3
 @_rule("(?<=[ieO@BARbzk-])y|(?<=[@i]y&)y", "(?P<u>U)y")
@@ -388,8 +391,9 @@ def _is_monthly(p: Phrase) -> bool:
     "The warehouse counts on the 4th; invoices are sent on the 5th; salaries go out on the 25th."
     k = p.start - 2 - (p.low(p.start - 2) == "out")
     verb, subject = p.low(k), p.low(k - 1)
-    habit = subject == "are" and verb[-2:] in ("ed", "en", "nt") or schedules(verb, subject) and not cue(p.t.low, k)
-    return p.before == "on" and (habit or verb in ("go", "goes"))
+    if p.before != "on": return False
+    if subject == "are" and verb[-2:] in ("ed", "en", "nt") or verb in ("go", "goes"): return True
+    return schedules(verb, subject) and not cue(p.t.low, k)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #02634969
 def _numbered_day(p: Phrase, n: int, months: int, weekdays: Iterable[int] = range(7)) -> Maybe:
@@ -461,7 +465,8 @@ def _that_week(p: Phrase) -> Maybe:
     grain = p.value("u")[0] if p["u"] in ("U", "V") else "day"
     if grain in SECONDS or p.letter(p.end - 2) == "x" and grain != "day": return None
     if p["that"] and p.word(p.start) != "That": return None
-    return None if p["x"] and p.low(p.at("x")) in ("past", "coming", "upcoming") else unresolved("", ANAPHORIC)
+    if p["x"] and p.low(p.at("x")) in ("past", "coming", "upcoming"): return None
+    return unresolved("", ANAPHORIC)
 
 
 @_rule("(?P<c>C)")
