@@ -114,8 +114,8 @@ def is_named(w: Word) -> bool:
 
 # %% ../../nbs/05_temporal/05_names.ipynb #1ef3b895
 _OFTEN = frozenset("""
-    always mostly usually never often sometimes generally typically normally whenever every each nobody typical
-    usual average normal weekly daily monthly whatever""".split())
+    always mostly usually never often sometimes generally typically normally whenever every each nobody
+    typical usual average normal weekly daily monthly whatever""".split())
 
 
 def is_often(w: Word) -> bool:
@@ -262,9 +262,8 @@ def _label(w: Word) -> bool:
         a, b = w.t.spans[w.start][0], w.t.spans[w.start + unit][1]
         bold = a and w.t.text[a - 1] == w.t.text[b:b + 1] == "*"
         if bold and w.t.text[b:].lstrip("*")[:1] not in (":", "("): return True
-    # The 20th of the current month, in the current month
-    if w.letter(w.start - 2) in "Oi": return False
-    return w.said in ("current", "previous") and w.left == "e" and w.right == "U" and w.timeless
+    if w.letter(w.start - 2) in "Oi": return False  # The 20th of the current month, in the current month
+    return w.said in ("current", "previous") and w.left + w.right == "eU" and w.timeless
 
 # %% ../../nbs/05_temporal/05_names.ipynb #a2b1e11b
 _LICENCES = {"W": _weekday, "M": _month, "S": _season, "Q": _quarter, "d": _day, "T": _day}

@@ -12,9 +12,9 @@ from functools import partial
 from itertools import pairwise
 from .calendar import (
     CYCLES, DAY, Period, at_time, floor, index, masked, nearest, part, period, shifted, start)
-from git_notes_consolidation.temporal.grammar import (
-    ANAPHORIC, Maybe, Phrase, Reading, Rules, SECONDS, Scene, anywhere, clock, dated, longest, moved, numbered,
-    phrases, production, toward, unresolved)
+from .grammar import (
+    ANAPHORIC, Maybe, Phrase, Reading, Rules, SECONDS, Scene, anywhere, clock, dated, longest, moved,
+    numbered, phrases, production, toward, unresolved)
 from .lexicon import _ENDS, in_english, tells_time, tokens
 from .tense import _MOVED
 from .rules import RULES

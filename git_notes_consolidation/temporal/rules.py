@@ -169,10 +169,9 @@ def _last_weekday(p: Phrase) -> Maybe:
 @_rule("E")
 def _weekend(p: Phrase) -> Maybe:
     if p.left not in "e@" if p.start else p.after not in ("was", "is"): return None
-    w, said = Word(p.t, p.start), p.tense
-    if noun_follows(w) and w.timeless: return None
-    within = (p.day - 1) % 7 > 4
-    return numbered(index(p.day, "weekend") - (said <= 0 and not within), "weekend", 0.7,
+    if noun_follows(p) and Word(p.t, p.start).timeless: return None
+    over = p.tense <= 0 and (p.day - 1) % 7 < 5
+    return numbered(index(p.day, "weekend") - over, "weekend", 0.7,
                  named=("weekend", 0))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #b4e07475
@@ -198,8 +197,7 @@ def _this(day: int, grain: str, k: int) -> int:
 def _month_of_year(p: Phrase) -> Maybe:
     grain, k = p.value("m") or ((p.value("u") or ("half",))[0], p.value("o") - 1)
     if p["o"] and (grain not in ("quarter", "half") or k >= CYCLES[grain]): return None
-    year = p.value("y")
-    return numbered(year * CYCLES[grain] + (k or 4 * (grain == "season")), grain, 0.96)
+    return numbered(p.value("y") * CYCLES[grain] + (k or 4 * (grain == "season")), grain, 0.96)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #509ea736
 @_rule("(?<=[ieOU])(?P<o>o)(?P<u>U)", "(?P<o>o)-(?P<u>U)")
