@@ -28,8 +28,8 @@ def ordinal(
 # %% ../../nbs/05_temporal/01_calendar.ipynb #61d2e271
 def civil(day: int) -> tuple[int, int, int]:
     "Year, month and day of the month."
-    if 0 < day <= 3_652_059: d, cycles = date.fromordinal(day), 0
-    else: cycles, rest = divmod(day - 1, _CYCLE); d = date.fromordinal(rest + 1)
+    cycles, rest = divmod(day - 1, _CYCLE)
+    d = date.fromordinal(rest + 1)
     return d.year + 400 * cycles, d.month, d.day
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #ad12067f

@@ -177,9 +177,8 @@ def is_habit(
         return True
     if w.left in "lxtp" or w.before == "since": return False
     often = is_often(w) and w.before not in ("by", "until", "till", "from")
-    if w.in_heading: return w.timeless and _of_all_weeks(w)
-    if (w.left == "a" or often) and -1 not in w.told.values(): return True
-    return w.timeless and (_of_all_weeks(w) or is_attribute(w))
+    if (w.left == "a" or often) and not w.in_heading and -1 not in w.told.values(): return True
+    return w.timeless and (_of_all_weeks(w) or not w.in_heading and is_attribute(w))
 
 # %% ../../nbs/05_temporal/05_names.ipynb #2af4277b
 _PREPOSED = "lxtpBARbzkvj@"

@@ -262,7 +262,7 @@ def _place_in_week(c: Scene) -> None:
     for k, r in sorted(c.found.items()):
         if r.rule == "last_this_next" and r.grain == "week": week, at = r, k
         elif (_kind(r) == "day" and r.confidence <= 0.6 and week.end > c.now
-              and _ENDS.isdisjoint(c.t.low[at:k])):
+              and k - at < 24 and _ENDS.isdisjoint(c.t.low[at:k])):
             c.found[k] = _nearest_of_name(r, week, "future")._replace(confidence=0.75)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #2b20ac60

@@ -86,11 +86,12 @@ def _units_hence(p: Phrase) -> Maybe:
 # %% ../../nbs/05_temporal/11_rules.ipynb #7135e9c0
 @_rule("(?P<n>[nm]|a?cO?)(?P<u>[wWFEP])(?:g|(?P<f>H|RN))")
 def _named_ago(p: Phrase) -> Maybe:
-    n = (amount_of(p) or 1) * (1 if p["f"] else -1)
+    side = 1 if p["f"] else -1
+    n = (amount_of(p) or 1) * side
     if p["u"] == "P": return dated(part(p.day + n, p.value("u")), 0.9)
     if p["u"] in "FE": return numbered(index(p.day, "weekend") + n, "weekend", 0.9)
     first = nearest(p.day, p.value("u")[1], "day", "next" if p["f"] else "last")
-    return numbered(first + 7 * (n - (1 if p["f"] else -1)), "day", 0.85)
+    return numbered(first + 7 * (n - side), "day", 0.85)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #ea6fbc04
 def _away_from_here(p: Phrase, step: int, grain: str, sure: float) -> Reading:

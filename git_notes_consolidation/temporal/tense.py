@@ -132,7 +132,7 @@ def cue(
     k: int,
 ) -> int:  # 1 future, -1 past, 0 neither
     "What one word says about the time of its clause."
-    return _told("\t".join(_at(words, x) for x in range(k - 2, k + 2)))
+    return _told("\t".join([*[""] * (2 - k), *words[max(0, k - 2):k + 2], ""][:4]))
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #cd9aba92
 _COMMAS = frozenset(", ( ) – — and but then so".split())
