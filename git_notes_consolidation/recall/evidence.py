@@ -68,10 +68,12 @@ def _distance(line: str, about: Sequence[str], r: TemporalReference) -> tuple[in
         (min(abs(r.span[0] - end), abs(i - r.span[1])) for i, end in spots), default=0)
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #1d77eb5a
-_PUT_OFF = re.compile(
-    r"(?i)\b(?:postponed?|move[sd]?|rescheduled?|push(?:ed)?|delay(?:ed)?|defer(?:red)?|slip(?:ped|s)?|"
+_MOVES = (
+    r"\b(?:postponed?|move[sd]?|rescheduled?|push(?:ed)?|delay(?:ed)?|defer(?:red)?|slip(?:ped|s)?|"
     r"shift(?:ed|s)?|bumped|advanced?|extend(?:ed)?|adjourned|"
-    r"(?:brought|pulled|put)\b[^.;,]{0,40}\b(?:forward|off|back))\b[^.;]*\b(?:to|until|till)\s+(?:the\s+)?$")
+    r"(?:brought|pulled|put)\b[^.;,]{0,40}\b(?:forward|off|back))\b")
+_PUT_OFF = re.compile(rf"(?i){_MOVES}[^.;]*\b(?:to|until|till)\s+(?:the\s+)?$")
+_NEW_DAY = re.compile(rf"(?i){_MOVES}[^.;]*(?:[,:(]|\bnew\b)[^.;]*$")  # 1.2 slips, the new day is 9 June
 _UNREAL = re.compile(
     r"(?i)\b(?:not|never|cannot|nicht)\b(?! (?:until|before|later|only))|n['’]t\b"
     r"|\b(?:would|should|could|might|may|ought to)(?:['’]ve| (?:\w+ly )?have)\b"
@@ -301,7 +303,9 @@ def later_word(
     for r in sorted(later, key=lambda r: r.memory.told_at, reverse=True):
         for line in _lines_of(r.memory):
             date = _date_of(line, about, r.memory.told_at, outlook_of(r.namespace))
-            to = _PUT_OFF.search(line[:date.span[0]]) if date else None
+            head = line[:date.span[0]] if date else ""
+            ahead = date and date.interval and date.interval[0] > r.memory.told_at
+            to = _PUT_OFF.search(head) or (_NEW_DAY.search(head) if ahead else None)
             if (share_of_words(stems(line[:to.start()]), e.line) >= _LEAST if to
                     else calls_off(about, line, date)): return Evidence(r, line, e.share, date)
     return None

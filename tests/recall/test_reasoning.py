@@ -267,6 +267,7 @@ KINDS = [  # What is noted on 20 June 2026 (after the bar on the day after), the
     ("The warehouse counts its stock and ships on the 4th.", "when does the warehouse ship", "Found, but none of it settles"),
     ("The audit is on 12 July. | The audit was moved by two weeks.", "when is the audit", "“The audit was moved by two weeks.”"),
     ("Summer outing to the lighthouse, 9 July | Lighthouse trip shifts to 16 July", "when is the summer outing", "16 July 2026."),
+    ("1.2 is released on 26 July. | 1.2 slips, the new day is august 9", "when is 1.2 released", "9 August 2026."),
     ("Summer outing to the lighthouse, 9 July | Lighthouse trip shifts to 16 July", "when was the summer outing supposed to be", "9 July 2026."),
     ("The import finished on 03/04/2026. | The domain was paid on 13/04/2026.", "when did the import finish", "3 April 2026."),
     ("The import finished on 03/04/2026. | The domain was paid on 04/13/2026.", "when did the import finish", "4 March 2026."),
