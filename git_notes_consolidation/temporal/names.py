@@ -151,7 +151,7 @@ _WEEKS = frozenset("week weeks month year locales locale".split())
 _BEGIN = frozenset("start starts begin begins starting".split())
 _STANDING = re.compile(
     r"\b(?:stand(?: - )?ups?|sync|retro(?:spective)?|planning|backups?|digest|newsletter|windows?|slots?"
-    r"|train|office hours|rota(?:tion)?|(?<!\d )days(?= are | : ))"
+    r"|train|office hours|rota(?:tion)?|(?<!\d )days(?= are\b| :))"
     r" (?:[:,]|is|are|happens|runs?|takes? place|meets?|goes|leaves?|changes?)"
     r"(?: (?:[:,/–-]|and|or|to|on|at|out|every|noon|rather|than|not|night|[\d:]+(?: ?[ap]m)?"
     r"|[a-z]{3,6}day))*\Z")

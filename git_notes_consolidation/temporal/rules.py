@@ -13,7 +13,7 @@ from .grammar import (
     clock, dated, dated_thing, few, later, length, moved, numbered, of_period, production, toward, unresolved)
 from .lexicon import _MONTH3
 from .names import Word, noun_follows
-from .tense import cue, schedules
+from .tense import cue
 import re
 from collections.abc import Iterable, Sequence
 
@@ -283,7 +283,7 @@ def _day_of_month(p: Phrase) -> Maybe:
     return None if word or p.right in "UVc" else _month_day(p, p.value("d"))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #d6b44285
-@_rule("(?P<a>n)[-@&/](?P<d>n)(?P<m>M)(?:,?(?P<y>y))?", "(?P<m>M)(?P<a>n)-(?P<d>n)(?:,?(?P<y>y))?")
+@_rule("(?P<a>n)[-@&](?P<d>n)(?P<m>M)(?:,?(?P<y>y))?", "(?P<m>M)(?P<a>n)-(?P<d>n)(?:,?(?P<y>y))?")
 def _days_of_month(p: Phrase) -> Maybe:
     first, last = (_month_day(p, p.value(g)) for g in "ad")
     return first._replace(end=last.end) if first and last and (first.start or 0) < last.end else None
@@ -386,13 +386,15 @@ _AFTER_DAY = AFTER_YEAR | frozenset("""
     onward too though instead last next will would should can could may might must today""".split())
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #79ba32ea
+_MONTHLY = re.compile(
+    r"\b(?:the|our|an?) [a-z]+ ([a-z]{2,}[^sui\W]s)(?: (?:its|the|their|our|all) [a-z]+)? on\Z"
+    r"|\b(?:are [a-z]+(?:ed|en|nt)|go(?:es)?(?: out)?) on\Z")
+
+
 def _is_monthly(p: Phrase) -> bool:
     "The warehouse counts on the 4th; invoices are sent on the 5th; salaries go out on the 25th."
-    k = p.start - 2 - (p.low(p.start - 2) == "out")
-    verb, subject = p.low(k), p.low(k - 1)
-    if p.before != "on": return False
-    if subject == "are" and verb[-2:] in ("ed", "en", "nt") or verb in ("go", "goes"): return True
-    return schedules(verb, subject) and not cue(p.t.low, k)
+    m = _MONTHLY.search(" ".join(p.t.low[max(0, p.start - 7):p.start]))
+    return m is not None and not cue([m[1] or ""], 0)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #02634969
 def _numbered_day(p: Phrase, n: int, months: int, weekdays: Iterable[int] = range(7)) -> Maybe:

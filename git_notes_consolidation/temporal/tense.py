@@ -9,7 +9,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 # %% auto #0
-__all__ = ['cue', 'schedules', 'tense']
+__all__ = ['cue', 'tense']
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #a4415199
 _LISTS = {name: words for name, *words in map(str.split, """
@@ -168,7 +168,7 @@ def _opening(words: Sequence[str], i: int) -> int:
     return next((x + 1 for x in range(i - 1, far - 1, -1) if words[x] in _ENDS or words[x][0] in "\n\0"), far)
 
 
-def schedules(verb: str, subject: str) -> bool:
+def _schedules(verb: str, subject: str) -> bool:
     "The release ships on Tuesday."
     return (len(verb) > 3 and verb.isalpha() and verb[-1] == "s" and verb[-2] not in "sui"
             and subject.isalpha() and subject[-1] != "s" and subject not in _OF_THE
@@ -181,7 +181,7 @@ def _tense_without_verb(words: Sequence[str], i: int, j: int) -> int:
     if before in _UNTIL or before == "for" and words[i] in _TIMES or "?" in words[j:j + 3]: return 1
     if before == ":" and any(cue(words, x) > 0 for x in range(max(0, i - 6), i - 1)): return 1  # ETA: Friday
     first = words[_opening(words, i)]
-    scheduled = "in" not in (before, words[i]) and schedules(_at(words, k - 1), _at(words, k - 2))
+    scheduled = "in" not in (before, words[i]) and _schedules(_at(words, k - 1), _at(words, k - 2))
     return int(scheduled or first in _BASE or first[-3:] == "ing")
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #006f5aec
@@ -217,7 +217,7 @@ def tense(
     if before == "," and left & _MOVED: return 1  # Pushed a week, 26 March
     if before in _BOUNDS and left & _SET:
         if before != "from": return 1
-        if words[i][0].isupper() or words[i][0].isdigit(): return 0  # Moved from May, from 12 June
+        if words[i][-3:] != "day": return 0  # Moved from May, from 12 June
     due = before in ("by", "until", "till") or before == "than" and _at(words, i - 2) in ("later", "sooner")
     if due and not left & _HAPPENED: return 1
     if _at(words, i - 1 - (before in ("on", "from", "during", "between"))) in ("is", "are"): return 1
