@@ -130,16 +130,17 @@ _EACH = re.compile(r"(?i)\b(?:every|each|\w+ly)\b|(?:day|night)s\b")
 _CHANGED = re.compile(r"(?i)\b(?:moved|shifted|changed|now|instead|from now on|as of|no longer|new)\b")
 
 
-def _rate(rows: Sequence[Evidence]) -> ReasonedAnswer | None:
+def _rate(rows: Sequence[Evidence], now: datetime | None = None) -> ReasonedAnswer | None:
     "What is to be every week; what is told since of one day alone is an exception."
     for k, e in enumerate(e for e in rows if e.share >= rows[0].share - 0.25):
         r = next((r for r in find_references(e.line, e.recorded) if r.type == "SET"), None)
         if r is None and _CHANGED.search(e.line): break
         if r is None: continue
         said = r.original_text if _EACH.search(r.original_text) else f"every {r.original_text}"
-        also = "".join(f" Also: {_at(x)}, {_quote(x)}." for x in rows[:k] if x.date)
+        ahead = [x for x in rows[:k] if x.date and (now is None or x.interval[1] > now)]
+        also = "".join(f" Also: {_at(x)}, {_quote(x)}." for x in ahead)
         return _reasoned(f"{said}. {_quote(e)}{also}", min(0.9, 0.25 + 0.7 * e.share),
-                         f"{e.result.id[:12]} names a rate.", [replace(e, date=r), *rows[:k]])
+                         f"{e.result.id[:12]} names a rate.", [replace(e, date=r), *ahead])
     return None
 
 # %% ../../nbs/14_recall/05_reason.ipynb #7693c0ad
@@ -298,12 +299,12 @@ def _answer_offline(
     if not q.past:
         order = newest_first([e.result.memory for e in rows], partial(tells_of, q))
         rows = [rows[i] for i, _ in order]
-    if q.kind == "when" and not q.past and rows and (every := _rate(rows)): return every
+    if q.kind == "when" and not q.past and rows and (every := _rate(rows, now)): return every
     if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]
         # "By the day on which it was written" says nothing of what is to come
     elif q.kind == "when" and not q.past: rows = [e for e in rows if e.date]
     if not rows: return _unsettled(found)
-    if q.kind == "often": return _rate(rows) or _how_often(rows)
+    if q.kind == "often": return _rate(rows, now) or _how_often(rows)
     if dated:
         def texts() -> list[str]:
             return [r.memory.text for r in search("*", mode=RetrievalMode.EXHAUSTIVE, limit=1000)]
