@@ -15,6 +15,7 @@ from .rank import content_words, key
 from ..text.words import split_sentences
 from ..summaries.quotations import is_statement
 from ..temporal.resolve import find_references, outlook_of
+from ..temporal.rules import _SETTLES
 from ..temporal.tense import cue
 from functools import partial
 from typing import Annotated
@@ -67,10 +68,12 @@ def _distance(line: str, about: Sequence[str], r: TemporalReference) -> tuple[in
         (min(abs(r.span[0] - end), abs(i - r.span[1])) for i, end in spots), default=0)
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #1d77eb5a
-_PUT_OFF = re.compile(
-    r"(?i)\b(?:postponed?|moved?|rescheduled?|push(?:ed)?|delay(?:ed)?|defer(?:red)?|slip(?:ped|s)?|"
-    r"shift(?:ed)?|bumped|advanced?|extend(?:ed)?|"
-    r"(?:brought|pulled|put)\b[^.;,]{0,40}\b(?:forward|off|back))\b[^.;]*\b(?:to|until|till)\s+(?:the\s+)?$")
+_MOVES = (
+    r"\b(?:postponed?|move[sd]?|rescheduled?|push(?:ed)?|delay(?:ed)?|defer(?:red)?|slip(?:ped|s)?|"
+    r"shift(?:ed|s)?|bumped|advanced?|extend(?:ed)?|adjourned|"
+    r"(?:brought|pulled|put)\b[^.;,]{0,40}\b(?:forward|off|back))\b")
+_PUT_OFF = re.compile(rf"(?i){_MOVES}[^.;]*\b(?:to|until|till)\s+(?:the\s+)?$")
+_NEW_DAY = re.compile(rf"(?i){_MOVES}[^.;]*(?:[,:(]|\bnew\b)[^.;]*$")  # 1.2 slips, the new day is 9 June
 _UNREAL = re.compile(
     r"(?i)\b(?:not|never|cannot|nicht)\b(?! (?:until|before|later|only))|n['’]t\b"
     r"|\b(?:would|should|could|might|may|ought to)(?:['’]ve| (?:\w+ly )?have)\b"
@@ -121,7 +124,8 @@ _OFF = re.compile(
     r"(?i)(?<!not )(?<!never )\b(?:(cancel(?:l?ed|s)?|call(?:ed|s)? off|scrap(?:ped|s)?|abandon(?:ed|s)?|"
     r"shelve[ds]?|abort(?:ed|s)?|withdr[ae]wn?|stop(?:ped)?|halted|paused?|suspended|ruled out|"
     r"decided against|rejected|drop(?:ped|s)?(?! (?:to|from|by|below|out|in)\b))"
-    r"|(postponed?|rescheduled?|deferred|delayed|slipped|(?:put|pushed)\b[^.;,]{0,40}\b(?:off|back)))\b"
+    r"|(postponed?|rescheduled?|deferred|delayed|slip(?:ped|s)|(?:put|pushed)\b[^.;,]{0,40}\b(?:off|back)|"
+    r"(?:moved|shifted)(?= (?:by|back|forward)\b)|(?:later|earlier) than (?:planned|expected)))\b"
     r"|\b(?:will not|won['’]t|not (?:going )?to|will be no|is no|no longer) (\w+)"
     r"|\b(?:no longer|not|never|won['’]t) (?:be )?(?:happen\w*|tak\w+ place|go(?:ing)? ahead|planned|"
     r"needed|held|on)\b|\b(?:is|are) (?:now )?(?:off|dead)\b(?! )"
@@ -203,17 +207,23 @@ def _unreal_then(line: str, about: Sequence[str], r: TemporalReference, recorded
     return unreal(about, line[a:b], (r.span[0] - a, r.span[1] - a), ahead)
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #58882cdf
+_LEAST = 0.5  # Share of a question's words that an answer has to have
+
+
 def _date_beside(
     lines: Sequence[str],  # A memory's title and sentences
+    about: Sequence[str],
     recorded: datetime,
 ) -> tuple[TemporalReference, str] | None:  # With its sentence
-    "The date that a title gets from the sentences after it."
+    "The date that a title gets from the sentences after it: of the same, or of nothing else."
     for line in lines[1:6]:
+        same = share_of_words(about, line) >= _LEAST
         for r in find_references(line, recorded):
             if not r.interval or r.type not in ("DATE", "TIME"): continue
             a, b = _clause_at(line, r.span[0])
             said = " ".join((line[a:r.span[0]], line[r.span[1]:max(b, r.span[1])]))
-            if sum(w.isalpha() for w in content_words(said)) <= 2: return r, line
+            if not same and sum(w.isalpha() for w in content_words(said)) > 2: continue
+            if not _unreal_then(line, about, r, recorded): return r, line
     return None
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #1e58d788
@@ -255,9 +265,6 @@ class Evidence:
                      * (0.9 if self.aside else 1.0), 2)
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #eed0e817
-_LEAST = 0.5  # Share of a question's words that an answer has to have
-
-
 def evidence(
     results: Iterable[MemoryResult],  # Best first
     about: Sequence[str],
@@ -278,10 +285,40 @@ def _rows(r: MemoryResult, about: Sequence[str], dated: bool) -> list[Evidence]:
     lines, whole = _lines_of(r.memory), share_of_words(about, r.memory.text[:LONGEST])
     def row(line: str, share: float) -> Evidence:
         date = _date_of(line, about, r.memory.told_at, outlook_of(r.namespace))
-        beside = _date_beside(lines, r.memory.told_at) if dated and not date and line is lines[0] else None
+        title = dated and not date and line is lines[0]
+        beside = _date_beside(lines, about, r.memory.told_at) if title else None
         return Evidence(r, line, share, *(beside or (date,)))
     near = ((line, 0.8 * share_of_words(about, line) + 0.2 * whole) for line in lines)
     return [row(line, share) for line, share in near if share >= _LEAST]
+
+# %% ../../nbs/14_recall/04_evidence.ipynb #6a9b43ec
+def later_word(
+    e: Evidence,  # A plan
+    found: Iterable[MemoryResult],
+) -> Evidence | None:
+    "What was written before its day came, and puts it off or calls it off."
+    def stems(text: str) -> list[str]: return [key(w) for w in content_words(text, 40)]
+    about = stems(e.line)
+    later = [r for r in found if e.recorded < r.memory.told_at < e.interval[1]]
+    for r in sorted(later, key=lambda r: r.memory.told_at, reverse=True):
+        for line in _lines_of(r.memory):
+            date = _date_of(line, about, r.memory.told_at, outlook_of(r.namespace))
+            head = line[:date.span[0]] if date else ""
+            ahead = date and date.interval and date.interval[0] > r.memory.told_at
+            to = _PUT_OFF.search(head) or (_NEW_DAY.search(head) if ahead else None)
+            if (share_of_words(stems(line[:to.start()]), e.line) >= _LEAST if to
+                    else calls_off(about, line, date)): return Evidence(r, line, e.share, date)
+    return None
+
+# %% ../../nbs/14_recall/04_evidence.ipynb #84e55a88
+def settled_orders(rows: Sequence[Evidence], texts: Callable[[], Iterable[str]]) -> list[Evidence]:
+    "03/04/2026 is 3 April where somebody writes 13/04/2026."
+    def settled(e: Evidence) -> Evidence:
+        if not (r := e.date) or r.rule != "date_in_digits" or not r.alternatives: return e
+        other = next((m[0] for t in texts() if (m := _SETTLES.search(t))), "")
+        date, *_ = find_references(f"{r.original_text} {other}", r.memory_timestamp)
+        return replace(e, date=replace(date, span=r.span))
+    return [*map(settled, rows[:4]), *rows[4:]]
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #f30ca6de
 def day_of(t: date) -> str:
@@ -305,8 +342,8 @@ def date_in_words(
     span = day_of(a) if a.date() == last.date() else f"{day_of(a)} to {day_of(last)}"
     if r.grain == "part": return f"{head}{_PARTS.get(r.value[-2:], '')} {day_of(a)}".strip()
     if r.type == "TIME" or r.grain in ("minute", "second", "hour"): return f"{head}{day_of(a)}, {a:%H:%M}"
-    if r.rule == "date_in_digits" and r.alternatives:  # Which of the two the day is, nothing tells
-        return f"{span} or {day_of(date.fromisoformat(r.alternatives[0]))}"
+    if r.grain == "day" and r.confidence <= 0.6 and r.alternatives:  # Which of the two it is, nothing tells
+        return f"{head}{span} or {day_of(date.fromisoformat(r.alternatives[0]))}"
     if r.grain == "day" or not r.grain: return head + span
     if r.grain == "week" and r.original_text.lower() == "last week":
         return f"the week before {day_of(r.memory_timestamp)} ({span})"

@@ -13,7 +13,7 @@ from pathlib import Path
 from typing import Any
 from .evidence import (
     Evidence, Said, answer_request, calls_off, contradictions, date_in_words, day_of, days_between, duration,
-    evidence, share_of_words, unreal, unsupported)
+    evidence, later_word, settled_orders, share_of_words, unreal, unsupported)
 from .search import MemoryResult, RetrievalMode
 from ..observability.tracing import content, span
 from ..core.memory import Memory
@@ -71,7 +71,7 @@ def _at(e: Evidence) -> str:
 def _why(e: Evidence) -> str:
     if not e.date:
         m = e.result.memory
-        near = next((r for r in find_references(m.text[:2000], m.timestamp) if r.resolved_date), None)
+        near = next((r for r in find_references(m.text[:2000], m.told_at) if r.resolved_date), None)
         told = (f"speaks of “{near.original_text}”, {date_in_words(near)}, beside it" if near
                 else "names no day for this")
         return f"{e.result.id[:12]} {told}; it was recorded on {day_of(e.recorded)}."
@@ -127,14 +127,21 @@ def _order_answer(q: Question, a: Evidence, b: Evidence) -> ReasonedAnswer:
 _EACH = re.compile(r"(?i)\b(?:every|each|\w+ly)\b|(?:day|night)s\b")
 
 
-def _rate(rows: Sequence[Evidence]) -> ReasonedAnswer | None:
-    e = rows[0]
-    r = next((r for r in find_references(e.line, e.result.timestamp) if r.type == "SET"), None)
-    if r is None: return None
-    said = r.original_text if _EACH.search(r.original_text) else f"every {r.original_text}"
-    return _reasoned(f"{said}. {_quote(e)}", min(0.9, 0.25 + 0.7 * e.share),
-                     f"{e.result.id[:12]} names a rate.",
-                 [replace(e, date=r)])
+_CHANGED = re.compile(r"(?i)\b(?:moved|shifted|changed|now|instead|from now on|as of|no longer|new)\b")
+
+
+def _rate(rows: Sequence[Evidence], now: datetime | None = None) -> ReasonedAnswer | None:
+    "What is to be every week; what is told since of one day alone is an exception."
+    for k, e in enumerate(e for e in rows if e.share >= rows[0].share - 0.25):
+        r = next((r for r in find_references(e.line, e.recorded) if r.type == "SET"), None)
+        if r is None and _CHANGED.search(e.line): break
+        if r is None: continue
+        said = r.original_text if _EACH.search(r.original_text) else f"every {r.original_text}"
+        ahead = [x for x in rows[:k] if x.date and (now is None or x.interval[1] > now)]
+        also = "".join(f" Also: {_at(x)}, {_quote(x)}." for x in ahead)
+        return _reasoned(f"{said}. {_quote(e)}{also}", min(0.9, 0.25 + 0.7 * e.share),
+                         f"{e.result.id[:12]} names a rate.", [replace(e, date=r), *ahead])
+    return None
 
 # %% ../../nbs/14_recall/05_reason.ipynb #7693c0ad
 def _how_often(rows: Sequence[Evidence]) -> ReasonedAnswer:
@@ -232,6 +239,7 @@ def _unsettled(found: Sequence[MemoryResult]) -> ReasonedAnswer:
 
 # %% ../../nbs/14_recall/05_reason.ipynb #45f4f682
 _AHEAD = re.compile(r"(?i)\b(?:next|upcoming|planned|will|going to)\b")
+_AT_FIRST = re.compile(r"(?i)\b(?:supposed|planned|meant|intended|originally|at first)\b")
 
 
 def _answers(q: Question, e: Evidence) -> bool:
@@ -279,21 +287,28 @@ def _answer_offline(
                            dated=False) for e in rows), _unsettled(found))
     off = _called_off(q, rows) if q.kind in ("when", "since", "ago") else None
     if dated: rows = [e for e in rows if _answers(q, e) and not calls_off(q.about, e.line, e.date)]
+    first = off or _AT_FIRST.search(q.text)
+    if not first and rows and rows[0].planned and (later := later_word(rows[0], found)):
+        if later.date: rows[0] = later
+        else: off = later
     if off:
         was = "".join(f" Before that: {_at(e)}, {_quote(e)}." for e in rows[:1] if e.date)
         return _reasoned(f"{_quote(off)}.", _sure(off),
                          f"{off.result.id[:12]} is the newest word on it.{was}",
                      [off, *rows[:1]], dated=False)
-    if q.kind == "when" and not q.past and rows and (every := _rate(rows)): return every
-    if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]
-        # "By the day on which it was written" says nothing of what is to come
-    elif q.kind == "when" and not q.past: rows = [e for e in rows if e.date]
     if not q.past:
         order = newest_first([e.result.memory for e in rows], partial(tells_of, q))
         rows = [rows[i] for i, _ in order]
+    if q.kind == "when" and not q.past and rows and (every := _rate(rows, now)): return every
+    if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]
+        # "By the day on which it was written" says nothing of what is to come
+    elif q.kind == "when" and not q.past: rows = [e for e in rows if e.date]
     if not rows: return _unsettled(found)
-    if q.kind == "often": return _rate(rows) or _how_often(rows)
-    if dated: return _date_answer(q, rows, now)
+    if q.kind == "often": return _rate(rows, now) or _how_often(rows)
+    if dated:
+        def texts() -> list[str]:
+            return [r.memory.text for r in search("*", mode=RetrievalMode.EXHAUSTIVE, limit=1000)]
+        return _date_answer(q, settled_orders(rows, cache(texts)), now)
     said = _BY_EDGES[q.kind](rows, *edges([e.result for e in rows])) if q.kind in _BY_EDGES else None
     return said or _unsettled([e.result for e in rows])
 

@@ -28,8 +28,8 @@ def ordinal(
 # %% ../../nbs/05_temporal/01_calendar.ipynb #61d2e271
 def civil(day: int) -> tuple[int, int, int]:
     "Year, month and day of the month."
-    if 0 < day <= 3_652_059: d, cycles = date.fromordinal(day), 0
-    else: cycles, rest = divmod(day - 1, _CYCLE); d = date.fromordinal(rest + 1)
+    cycles, rest = divmod(day - 1, _CYCLE)
+    d = date.fromordinal(rest + 1)
     return d.year + 400 * cycles, d.month, d.day
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #ad12067f
@@ -165,7 +165,7 @@ def nearest(
 # %% ../../nbs/05_temporal/01_calendar.ipynb #8251d7f8
 _MARKED = re.compile(
     r"(?:(?<=\n)|\A)[ \t]{0,3}(```|~~~).*?(?:\n[ \t]{0,3}\1|\Z)|```[^`]+```"
-    r"|(?<!`)(`{1,2})(?!`)[^`\n](?:[^\n]{0,299}?[^`\n])??\2(?!`)|\{[\w ]{1,30}\}"
+    r"|(?!``[^`\n]{1,300}''(?!`))(?<!`)(`{1,2})(?!`)[^`\n](?:[^\n]{0,299}?[^`\n])??\2(?!`)|\{[\w ]{1,30}\}"
     r"|(?<![\w.])[A-Za-z_][\w.]*+\((?:[\w.=*'\"-]++, ?)++[\w.=*'\"-]++\)|</?[A-Za-z][^<>\n]{0,200}>", re.S)
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #ce791b76

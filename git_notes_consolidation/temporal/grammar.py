@@ -9,13 +9,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, NamedTuple
 from .calendar import (
-    CYCLES, DAY, SECONDS, Period, at_time, floor, index, nearest, shifted)
+    CYCLES, DAY, SECONDS, Period, at_time, floor, index, nearest, period, shifted)
 from .tense import cue, presently, tense
 from .lexicon import Place, Tokens
 
 # %% auto #0
-__all__ = ['Rules', 'Reading', 'Scene', 'dated', 'production', 'longest', 'anywhere', 'phrases', 'later', 'moved', 'few',
-           'length', 'clock']
+__all__ = ['Rules', 'Reading', 'Scene', 'dated', 'numbered', 'production', 'longest', 'anywhere', 'phrases', 'later', 'moved',
+           'few', 'length', 'clock']
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #259a1c31
 class Reading(NamedTuple):
@@ -67,6 +67,11 @@ class Phrase(Place):
     @property
     def tense(self) -> int: return tense(self.t.low, self.start, self.end)
 
+    def tense_until(self, k: int) -> int:
+        "What is told before a word, and no word behind it."
+        a = max(0, self.start - 40)
+        return tense(self.t.low[a:k], self.start - a, self.end - a)
+
 # %% ../../nbs/05_temporal/08_grammar.ipynb #7cce1a76
 def dated(
     p: Period,
@@ -82,13 +87,20 @@ def dated(
     return Reading(p.value, p.grain, p.start, p.end, (p.day if anchor is None else anchor) * DAY, confidence,
                    mod, alternatives, kind, named=named)
 
+
+
+def numbered(i: int, grain: str, confidence: float, **more: Any) -> Reading:
+    "A reading that is a period, by its number; a day's is the day."
+    return dated(period(i, grain), confidence, **more)
+
 # %% ../../nbs/05_temporal/08_grammar.ipynb #f55b8e44
 def unresolved(value: str, reason: str, type: str = "DATE", named: tuple[str, int] | None = None) -> Reading:
     "A reading without a date, and why."
     return Reading(value, confidence=0.5, type=type, reason=reason, named=named)
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #fa76f629
-Rule = Callable[[Phrase], "Reading | None"]
+Maybe = Reading | None  # None: these words tell no time here
+Rule = Callable[[Phrase], Maybe]
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #65d27051
 Rules = list[tuple[re.Pattern[str], list[re.Pattern[str]], Rule]]  # Where any of its patterns fits, and these
@@ -148,6 +160,7 @@ def moved(now: int, n: int, grain: str, confidence: float = 0.95, mod: str = "")
     if grain in SECONDS: return dated(at_time(then, grain), confidence, mod=mod)._replace(anchor=then)
     day = floor(then // DAY, "day")
     r = dated(floor(day.day, grain), confidence, anchor=day.day, mod=mod)
+    if grain == "year": return r._replace(alternatives=(floor(day.day, "month").value,))
     return r._replace(start=day.start, end=day.end, alternatives=(day.value,)) if grain == "week" else r
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #e27c85e7
@@ -191,25 +204,32 @@ _NO_THING = frozenset("""
     traveling sabbatical shut effective available valid back starting beginning on through moved
     postponed""".split())
 _ON = frozenset("on onward onwards to until till through - –".split())
+_OUTAGE = frozenset("""
+    outage incident crash failure breach attack fire shooting bombing blast explosion earthquake storm flood
+    vote ruling verdict announcement arrest death loss win victory defeat regression downtime""".split())
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #ee7b6950
 def dated_thing(p: Phrase) -> int:
-    "The backup from Sunday and the mail of Friday are there already."
+    "The backup from Sunday and the mail of Friday are there already, and so is Monday's outage."
     thing = p.low(p.start - 2)
-    if p.before not in ("from", "of") or p.letter(p.start - 2) != ".": return 0
+    if p.owns and p.after in _OUTAGE: return -1
+    if p.before not in ("from", "of") or not thing.isalpha() or p.letter(p.start - 2) != ".": return 0
     return 0 if thing in _NO_THING or cue(p.t.low, p.start - 2) or p.after in _ON else -1
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #97daaabc
 def _is_ahead(p: Phrase, grain: str, k: int) -> bool:
-    "Of what no verb tells: a weekday in the present, and a month or a quarter that is nearer than the last."
-    if grain == "day": return not p.owns and presently(p.t.low, p.start)  # Friday's build is there already
-    return 0 < (k - index(p.day, grain)) % CYCLES[grain] <= CYCLES[grain] // 2
+    """Of what no verb tells: a weekday in the present, and a month or a quarter that is nearer than the last;
+    a plan means the next one, but for what has just been."""
+    plan, n = p.c.outlook > 0, CYCLES[grain]
+    if grain == "day": return plan or not p.owns and presently(p.t.low, p.start)
+    return 0 < (k - index(p.day, grain)) % n <= n // 2 + plan * (n // 3)
 
 
 def toward(p: Phrase, grain: str, k: int) -> tuple[int, float]:
     "The number of the period of that name, in the direction of the tense, and how sure that is."
-    said = dated_thing(p) or p.tense
-    side = "future" if (said or p.c.outlook or _is_ahead(p, grain, k)) > 0 else "past"
+    ahead = _is_ahead(p, grain, k)
+    said = (grain == "day" or not ahead) and dated_thing(p) or p.tense
+    side = "future" if (said or ahead) > 0 else "past"
     sure = 0.8 if said > 0 else 0.9 if said else 0.5 if grain == "day" else 0.75
     return nearest(index(p.day, grain), k, grain, side), sure
 

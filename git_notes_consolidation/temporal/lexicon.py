@@ -92,7 +92,7 @@ _TABLE = """
     H 0 hence
     v 0 every each per any
     & 0 and
-    q 0 about approximately roughly nearly almost exactly just approx circa only over
+    q 0 about approximately roughly nearly almost exactly just approx circa only over +
     N PRESENT_REF now currently nowadays
     N PAST_REF recently lately formerly
     N FUTURE_REF soon shortly eventually someday
@@ -121,7 +121,7 @@ _TABLE = """
     , 0 ,
     - 0 - – —
     / 0 /
-    | 0 |
+    | 0 | or
     ( 0 ("""
 
 
@@ -265,7 +265,7 @@ _TOKEN = re.compile(
     rf"|\d{{4}}-W\d\d|\d{{4}}-?Q[1-4]|\d{{4}}-(?:0[1-9]|1[0-2]))(?![\w-]|[.:]\d))"
     r"|(?P<C>(?<![\w.:])(?:[0-2]?\d(?::[0-5]\d){1,2}(?:\s?[ap]\.?m\b\.?)?(?![\w:])|"
     r"1?\d\s?[ap]\.?m\b(?:\.(?=\s*[a-z,]))?))"
-    r"|(?P<n>\d\w*(?:[.,]\d+)*))|(?P<p>\n\s*\n|\n|[^\w\s\0]|\0+)", re.I)
+    r"|(?P<n>\d\w*(?:[.,]\d+)*))|(?P<y>(?<!\w)['’]\d\d(?!\w))|(?P<p>\n\s*\n|\n|[^\w\s\0]|\0+)", re.I)
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #c6e81926
 Token = tuple[str, str, Any, int, int]  # Its letter, in lower case, its value, its place
@@ -328,6 +328,9 @@ def _is_heading(
     return short and not text[at + 1:at + 2].islower()
 
 _GOES_ON = frozenset("0123456789abcdefghijklmnopqrstuvwxyz,;")
+_DOTTED = frozenset("""
+    mon tue tues wed weds thu thur fri sat sun jan feb mar apr jun jul aug sep sept oct nov dec sec secs min
+    mins hr hrs wk wks mo mos yr yrs qtr""".split())
 
 _WEEK = re.compile(r"([kc]?)w(\d\d?)")  # KW14; in W14
 
@@ -342,7 +345,7 @@ def _word(text: str, word: str, a: int, out: list[Token]) -> None:
     end = a + len(bare)
     if letter in "mo" and out: value, a = _compound(value, a, out)
     out.append((letter, bare, value, a, end))
-    goes_on = len(bare) < 2 or letter in "WMUV" and len(bare) < 5 and text[b:b + 2].strip()[:1] in _GOES_ON
+    goes_on = len(bare) < 2 or bare in _DOTTED and text[b:b + 2].strip()[:1] in _GOES_ON
     if word[-1] == "." and not goes_on: out.append((".", ".", 0, b - 1, b))
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #c30dd8c2
@@ -361,9 +364,8 @@ def tokens(
     for m in _TOKEN.finditer(text):
         kind, word, (a, b) = m.lastgroup or "", m[0].lower().replace("’", "'"), m.span()
         if kind == "w": _word(text, word, a, out)
-        elif (kind == "n" and len(word) == 2 and word.isdecimal()
-              and out and out[-1][1] == "'" and out[-1][4] == a):
-            out[-1] = "y", word, int(word) + (2000 if word < "50" else 1900), a - 1, b  # '24
+        elif kind == "y":  # '24
+            out.append((kind, word, int(word[1:]) + (2000 if word < "'50" else 1900), a, b))
         elif kind in "np" and word in _WORDS: out.append((_WORDS[word][0], word, _WORDS[word][1], a, b))
         elif kind == "n": out += _number(word, a, b)
         elif word[0] != "\n": out.append(("." if kind == "p" else kind, word, word, a, b))
@@ -377,25 +379,15 @@ class Place:
 
     def __init__(self, t: Tokens, start: int, end: int):
         self.t, self.start, self.end = t, start, end
+        self.left, self.right = self.letter(start - 1), self.letter(end)
+        self.before, self.after = self.low(start - 1), self.low(end)
 
     def letter(self, k: int) -> str: return self.t.letters[k] if 0 <= k < len(self.t.low) else "^"
 
     def low(self, k: int) -> str: return self.t.low[k] if 0 <= k < len(self.t.low) else ""
 
-    def word(self,
-            k: int) -> str: return self.t.text[slice(*self.t.spans[k])] if 0 <= k < len(self.t.low) else ""
-
-    @property
-    def left(self) -> str: return self.letter(self.start - 1)
-
-    @property
-    def right(self) -> str: return self.letter(self.end)
-
-    @property
-    def before(self) -> str: return self.low(self.start - 1)
-
-    @property
-    def after(self) -> str: return self.low(self.end)
+    def word(self, k: int) -> str:
+        return self.t.text[slice(*self.t.spans[k])] if 0 <= k < len(self.t.low) else ""
 
     @property
     def owns(self) -> bool:

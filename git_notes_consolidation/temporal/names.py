@@ -17,7 +17,7 @@ __all__ = ['is_named', 'is_habit', 'keep_dates_only']
 _HYPOTHETICAL = frozenset("""
     should can can't cannot could may might must would if unless maybe perhaps need needs want wants
     start starts begin begins open opens drop drops hits comes available free
-    schedule plan plans freeze""".split())
+    schedule plan plans freeze leaves""".split())
 # Have none in headings
 _SMALL = frozenset("in on at and or but for with from to of the a an by as".split())
 
@@ -31,15 +31,23 @@ class Word(Place):
         self.cap = self.written[0].isupper()
 
     @cached_property
-    def timeless(self) -> bool:
-        "Does no verb around it tell of the past or the future?"
+    def told(self) -> dict[str, int]:
+        "What the words around it tell of the past and the future."
         low = self.t.low
-        # The subject
-        if self.after in ("is", "has", "may"): return all(cue(low, self.end + j) <= 0 for j in (1, 2, 3))
-        return not any(cue(low, j) for j in around(self.t, self.start, 9, 12) if low[j] not in _HYPOTHETICAL)
+        return {low[j]: told for j in around(self.t, self.start, 9, 12) if (told := cue(low, j))}
 
     @cached_property
-    def first(self) -> bool: return starts_line(self, self.start)
+    def timeless(self) -> bool:
+        "Does no verb around it tell of the past or the future?"
+        # The subject
+        if self.after in ("is", "has", "may"):
+            return all(cue(self.t.low, self.end + j) <= 0 for j in (1, 2, 3))
+        return self.told.keys() <= _HYPOTHETICAL
+
+    @cached_property
+    def first(self) -> bool:
+        "Does a sentence, a line or a link begin with it?"
+        return self.start == 0 or self.before in _ENDS or self.before[0] in "\n:-•*[(\"“#>"
 
     @cached_property
     def in_heading(self) -> bool:
@@ -51,11 +59,6 @@ class Word(Place):
 _JOINTS = frozenset("""
     in on at and or but for with from to of is was are were has had have will would can not the a an by who
     that which when as after before if while so then i we you he she it they""".split())
-
-
-def starts_line(p: Place, k: int) -> bool:
-    "Does a sentence, a line or a link begin here?"
-    return k == 0 or p.low(k - 1) in _ENDS or p.low(k - 1)[0] in "\n:-•*[(\"“#>"
 
 
 def _other_name(p: Place, k: int) -> bool:
@@ -111,8 +114,8 @@ def is_named(w: Word) -> bool:
 
 # %% ../../nbs/05_temporal/05_names.ipynb #1ef3b895
 _OFTEN = frozenset("""
-    always usually never often sometimes generally typically normally whenever every each nobody typical usual
-    average normal weekly daily monthly whatever""".split())
+    always mostly usually never often sometimes generally typically normally whenever every each nobody
+    typical usual average normal weekly daily monthly whatever""".split())
 
 
 def is_often(w: Word) -> bool:
@@ -120,10 +123,6 @@ def is_often(w: Word) -> bool:
     near = around(w.t, w.start, 7, 4)
     return not _OFTEN.isdisjoint(w.t.low[near.start:near.stop])
 
-
-def _tells_no_past(w: Word) -> bool:
-    "Is nothing told that was?"
-    return not any(cue(w.t.low, j) < 0 for j in around(w.t, w.start, 9, 12))
 
 # %% ../../nbs/05_temporal/05_names.ipynb #797cc50c
 _GO_ON = _JOINTS | frozenset("""
@@ -133,7 +132,7 @@ _HOLIDAY = frozenset("holiday day deadline date".split())
 _STATES = frozenset("is are has have takes need needs can't cannot".split())
 
 
-def noun_follows(w: Word, k: int = 0) -> bool:
+def noun_follows(w: Place, k: int = 0) -> bool:
     "Does a plain word stand behind it, which opens no clause?"
     return w.letter(w.end + k) == "." and w.low(w.end + k) not in _GO_ON
 
@@ -150,12 +149,13 @@ _OF_TIME = re.compile("[Oi](?:e?[lxtp][UMSQ]|e?[MSQy])")  # Of March, of last mo
 _THAT_WEEK = re.compile("[lxt]U")  # Tuesday to Thursday next week
 _WEEKS = frozenset("week weeks month year locales locale".split())
 _BEGIN = frozenset("start starts begin begins starting".split())
-_TAKE_PLACE = frozenset("is are happens runs run place meets goes".split())
-_STANDING = frozenset("""
-    standup stand-up standups sync retro retrospective planning backup backups digest newsletter""".split())
-
-
-_ROW = re.compile("(?:W[,|/])+W[,|/]W|W[@-]W")  # Mon, Tue, Wed; Monday to Friday
+_STANDING = re.compile(
+    r"\b(?:stand(?: - )?ups?|sync|retro(?:spective)?|planning|backups?|digest|newsletter|windows?|slots?"
+    r"|train|office hours|rota(?:tion)?|(?<!\d )days(?= are\b| :))"
+    r" (?:[:,]|is|are|happens|runs?|takes? place|meets?|goes|leaves?|changes?)"
+    r"(?: (?:[:,/–-]|and|or|to|on|at|out|every|noon|rather|than|not|night|[\d:]+(?: ?[ap]m)?"
+    r"|[a-z]{3,6}day))*\Z")
+_ROW = re.compile("(?:W[,|/&]{1,2}){2,}W|W[@-]W")  # Mon, Tue, Wed; Monday to Friday
 
 
 def _of_all_weeks(w: Word) -> bool:
@@ -164,7 +164,7 @@ def _of_all_weeks(w: Word) -> bool:
     if _THAT_WEEK.search(w.t.letters, near.start, near.stop): return False
     row = any(m.start() <= k < m.end() for m in _ROW.finditer(w.t.letters, max(0, k - 4), k + 5))
     return (row or not _WEEKS.isdisjoint(left) and not _BEGIN.isdisjoint(left)
-            or not _STANDING.isdisjoint(left) and not _TAKE_PLACE.isdisjoint(left[-2:]))
+            or _STANDING.search(" ".join(left)) is not None)
 
 # %% ../../nbs/05_temporal/05_names.ipynb #a5e4dfc5
 def is_habit(
@@ -175,13 +175,13 @@ def is_habit(
     if w.right == "P" and w.after[-1] == "s": return True  # Sunday nights
     if w.left in ("ol" if w.right == "O" else "o") and not _OF_TIME.match(letters, k):
         return True
-    if w.left in "lxtp" or w.before == "since" or w.in_heading: return False
+    if w.left in "lxtp" or w.before == "since": return False
     often = is_often(w) and w.before not in ("by", "until", "till", "from")
-    if (w.left == "a" or often) and _tells_no_past(w): return True
-    return w.timeless and (_of_all_weeks(w) or is_attribute(w))
+    if (w.left == "a" or often) and not w.in_heading and -1 not in w.told.values(): return True
+    return w.timeless and (_of_all_weeks(w) or not w.in_heading and is_attribute(w))
 
 # %% ../../nbs/05_temporal/05_names.ipynb #2af4277b
-_PREPOSED = "lxtpBARbzkvji@"
+_PREPOSED = "lxtpBARbzkvj@"
 _SUBJECTS = frozenset("i you he she it we they who that which everybody someone nobody and".split())
 _CLOSES = frozenset(". , ? ! ; ) & … and but or so at".split())
 
@@ -193,7 +193,7 @@ def _short_weekday(w: Word) -> bool:
     if left in _PREPOSED or right in "PoDCn" or cap and right in ",M-/&" and right2 in "nMoDdW": return True
     if left in "-/&," and w.letter(w.start - 2) == "W" or w.before == "due": return True
     if w.after == ":" and w.first: return cap or low not in ("sat", "sun")
-    closes = w.after in _CLOSES or w.after[:1] in ("", BLANK, "\n") or not w.after.isascii()
+    closes = w.after in _CLOSES or w.after[:1] in ("", BLANK, "\n")
     if low in ("thu", "fri", "tue"): return w.written.islower() or closes
     if not closes: return False
     told = cue(w.t.low, w.start - 1) != 0
@@ -261,9 +261,8 @@ def _label(w: Word) -> bool:
         a, b = w.t.spans[w.start][0], w.t.spans[w.start + unit][1]
         bold = a and w.t.text[a - 1] == w.t.text[b:b + 1] == "*"
         if bold and w.t.text[b:].lstrip("*")[:1] not in (":", "("): return True
-    # The 20th of the current month
-    if w.letter(w.start - 2) == "O" and w.letter(w.start - 3) in "on": return False
-    return w.said in ("current", "previous") and w.left == "e" and w.right == "U" and w.timeless
+    if w.letter(w.start - 2) in "Oi": return False  # The 20th of the current month, in the current month
+    return w.said in ("current", "previous") and w.left + w.right == "eU" and w.timeless
 
 # %% ../../nbs/05_temporal/05_names.ipynb #a2b1e11b
 _LICENCES = {"W": _weekday, "M": _month, "S": _season, "Q": _quarter, "d": _day, "T": _day}

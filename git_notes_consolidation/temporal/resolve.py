@@ -12,9 +12,9 @@ from functools import partial
 from itertools import pairwise
 from .calendar import (
     CYCLES, DAY, Period, at_time, floor, index, masked, nearest, part, period, shifted, start)
-from git_notes_consolidation.temporal.grammar import (
-    ANAPHORIC, Phrase, Reading, Rules, SECONDS, Scene, anywhere, clock, dated, longest, moved, phrases,
-    production, toward, unresolved)
+from .grammar import (
+    ANAPHORIC, Maybe, Phrase, Reading, Rules, SECONDS, Scene, anywhere, clock, dated, longest, moved,
+    numbered, phrases, production, toward, unresolved)
 from .lexicon import _ENDS, in_english, tells_time, tokens
 from .tense import _MOVED
 from .rules import RULES
@@ -50,7 +50,7 @@ def marked(c: Scene, ends: dict[int, int]) -> str:
     return "".join(letters)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #f576efa9
-def _weekday_of_date(k: int, b: Reading) -> Reading | None:
+def _weekday_of_date(k: int, b: Reading) -> Maybe:
     """A weekday beside its date; when they contradict each other, the date counts, unless its year is a guess
     and the next or last one fits."""
     if (_first(b) - 1) % 7 + 1 == k: return b._replace(confidence=min(b.confidence + 0.05, 0.98))
@@ -61,13 +61,13 @@ def _weekday_of_date(k: int, b: Reading) -> Reading | None:
     return b._replace(confidence=b.confidence - 0.3)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #26aae5f9
-_LARGER = {"day": ("week", "weekend"), "weekend": ("week", "month"),
+_LARGER = {"day": ("week", "weekend"), "weekend": ("week", "month", "day"),
            "month": ("year", "quarter", "season", "half"), "season": ("year",),
            "quarter": ("year", "half"), "half": ("year",)}
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #d94c317e
 @_join(r"(?P<a>X_*)(?:,|-|[OiR@]e?|[(]|)(?P<b>X_*)")
-def _name_within(p: Phrase) -> Reading | None:
+def _name_within(p: Phrase) -> Maybe:
     a, b = p.reading("a"), p.reading("b")
     if _kind(a) == "date" or not a.named: a, b = b, a
     if not a.named: return None
@@ -76,24 +76,24 @@ def _name_within(p: Phrase) -> Reading | None:
     if b.grain not in _LARGER.get(grain, ()): return None
     last = index((b.end - 1) // DAY, grain)
     i = nearest(last, k, grain, "past") if grain in CYCLES else last
-    return dated(period(i, grain), min(a.confidence + 0.1, b.confidence), mod=a.mod)
+    return numbered(i, grain, min(a.confidence + 0.1, b.confidence), mod=a.mod)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #8e4650c9
 @_join(r"(?P<a>X_*)(?P<b>X_*)")
-def _ago_today(p: Phrase) -> Reading | None:
+def _ago_today(p: Phrase) -> Maybe:
     "A year ago today."
     a, b = p.reading("a"), p.reading("b")
     if (a.rule, b.rule) != ("units_ago", "relative_day"): return None
-    return dated(floor(a.anchor // DAY + _first(b) - p.day, "day"), a.confidence)
+    return numbered(a.anchor // DAY + _first(b) - p.day, "day", a.confidence)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #d2db82d7
 @_join(r"(?P<a>X_*)[.nmyu_]{0,3}[(](?P<b>X_*)")
-def _weekday_aside(p: Phrase) -> Reading | None:
+def _weekday_aside(p: Phrase) -> Maybe:
     return p.reading("a") if _kind(p.reading("b")) == "day" else None
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #5c278c3c
 @_join(r"(?P<r>X_*)(?:ie|@e|@|,|)(?P<p>P)", r"(?P<p>P)O?(?P<r>X_*)")
-def _part_of(p: Phrase) -> Reading | None:
+def _part_of(p: Phrase) -> Maybe:
     r, name = p.reading("r"), p.value("p")
     if r.grain != "day": return None
     return dated(part(_first(r), name), r.confidence)._replace(
@@ -102,7 +102,7 @@ def _part_of(p: Phrase) -> Reading | None:
 # %% ../../nbs/05_temporal/13_resolve.ipynb #5edfbba6
 @_join(r"(?P<r>X_*)(?:@|,|B|A|)(?P<c>u)(?!_)", r"(?P<r>X_*)@(?P<n>n)(?![UVM])",
        r"(?P<c>u)(?:,|@|O|)(?P<r>X_*)")
-def _time_of_day(p: Phrase) -> Reading | None:
+def _time_of_day(p: Phrase) -> Maybe:
     r, (hour, minute) = p.reading("r"), clock(f"{p.t.values[p.at('n' if p['n'] else 'c')]}")
     if r.grain not in ("day", "part") or p["n"] and (r.grain != "part" or hour > 12): return None
     # It was noon, yesterday's run …
@@ -114,7 +114,7 @@ def _time_of_day(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #e1372b36
 @_join("e?(?P<x>[bzj])(?:Oe?|-|[i@]e?|)(?P<r>X_*)", "e?(?P<x>k)(?:Oe?|-)(?P<r>X_*)")
-def _early_or_late(p: Phrase) -> Reading | None:
+def _early_or_late(p: Phrase) -> Maybe:
     r, mod = p.reading("r"), p.value("x")
     if r.grain != "day": mod = {"BEFORE": "START", "AFTER": "END"}.get(mod, mod)
     return r._replace(mod=mod, anchor=max(r.start or 0, r.end - DAY) if mod == "END" else r.anchor,
@@ -122,7 +122,7 @@ def _early_or_late(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #c48034ff
 @_join(r"(?P<s>u_*)(?:@|,|)(?P<c>u)(?!_)", r"(?P<s>u_*)@(?P<n>n)(?![UVM])")
-def _recurring_at(p: Phrase) -> Reading | None:
+def _recurring_at(p: Phrase) -> Maybe:
     "Every Monday at ten."
     s, hour = p.reading("s"), p.value("n") or 0
     if s.type != "SET" or p["c"] and p.reading("c").type != "TIME" or hour > 24: return None
@@ -144,12 +144,12 @@ def _is_event_of(p: Phrase) -> bool:
     return not p["of"] or _ENDS.isdisjoint(p.t.low[p.at("of"):p.m.end("of")])
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #e7e0a002
-def _units_from(r: Reading, n: int, grain: str) -> Reading | None:
+def _units_from(r: Reading, n: int, grain: str) -> Maybe:
     "So many units from a day, which is a day."
     if r.grain not in ("day", "part"): return None
     there = moved(r.start or 0, n, grain, r.confidence - 0.03)
     if grain in SECONDS: return there
-    return there._replace(grain="day") if grain == "week" else dated(floor(there.anchor // DAY, "day"),
+    return there._replace(grain="day") if grain == "week" else numbered(there.anchor // DAY, "day",
         there.confidence)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #1492b1a3
@@ -158,32 +158,31 @@ _SIDE = rf"(?P<s>[BA]){_EVENT}(?P<r>X_*)"
 
 @_join(rf"(?P<e>[ea])?(?P<u>[UE]){_SIDE}", rf"(?P<e>a)(?P<u>U)(?P<s>R){_EVENT}(?P<r>X_*)",
        rf"[ea](?P<w>X_*){_SIDE}")
-def _before_date(p: Phrase) -> Reading | None:
-    r, side, (grain,
-        n) = p.reading("r"), -1 if p["s"] == "B" else 1, p.value("u") or p.reading("w").named or ("", 0)
+def _before_date(p: Phrase) -> Maybe:
+    r, side = p.reading("r"), -1 if p["s"] == "B" else 1
+    grain, n = p.value("u") or p.reading("w").named or ("", 0)
     if not _is_event_of(p): return None
-    day, after, sure = _first(r), (r.end - 1) // DAY + 1, r.confidence - 0.05
     if p["e"] == "a": return _units_from(r, side * n, grain)
+    day, after, sure = _first(r), (r.end - 1) // DAY + 1, r.confidence - 0.05
     if grain == "weekend": return dated(_weekend_beside(day, after, side), sure)
     if p["w"] and grain not in CYCLES or grain in SECONDS: return None
     here = index(day if side < 0 else after - 1, grain)
-    if p["w"]: return dated(period(nearest(here, n, grain, "last" if side < 0 else "next"), grain), sure)
-    if grain == "week" and r.grain == "day":
-        first = day - 7 * n if side < 0 else after
-        return dated(floor(first, "week"), sure)._replace(
-            start=first * DAY, end=(first + 7 * n) * DAY, anchor=first * DAY)
-    return dated(period(here + side * n, grain), sure)
+    if p["w"]: return numbered(nearest(here, n, grain, "last" if side < 0 else "next"), grain, sure)
+    if grain != "week" or r.grain != "day": return numbered(here + side * n, grain, sure)
+    first = day - 7 * n if side < 0 else after
+    return dated(floor(first, "week"), sure)._replace(
+        start=first * DAY, end=(first + 7 * n) * DAY, anchor=first * DAY)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #07839344
 @_join(rf"(?P<d>u_*)(?P<s>[BAR]){_EVENT}(?P<r>X_*)")
-def _units_from_date(p: Phrase) -> Reading | None:
+def _units_from_date(p: Phrase) -> Maybe:
     grain, n = p.reading("d").named or ("", 0)
     if not n or not _is_event_of(p): return None
     return _units_from(p.reading("r"), -n if p["s"] == "B" else n, grain)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #6e73bc9a
 @_join(r"(?P<d>u_*)[BAj]", "[ea][UE][BA]|aUj", "(?P<j>j)(?![UXu.bzkj])", r"e(?P<w>X_*)[BA](?!e?X)")
-def before_what(p: Phrase) -> Reading | None:
+def before_what(p: Phrase) -> Maybe:
     if p["d"] and p.reading("d").type != "DURATION": return None
     # … the weekend after a deal
     if p["w"] and (p.right in "anmf" or _kind(p.reading("w")) not in ("day", "weekend")): return None
@@ -191,7 +190,7 @@ def before_what(p: Phrase) -> Reading | None:
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #f0ea2df1
 @_join("e?(?P<u>[UE])(?P<o>O)?e?(?P<r>X_*)")
-def _week_of(p: Phrase) -> Reading | None:
+def _week_of(p: Phrase) -> Maybe:
     r, (grain, _) = p.reading("r"), p.value("u")
     fits = p["o"] and r.grain == "day" and grain not in SECONDS or grain == "weekend" and r.grain == "week"
     return dated(floor(_first(r), grain), r.confidence - 0.05) if fits else None
@@ -216,11 +215,11 @@ _PARTS = frozenset("day week month weekend quarter".split())
 
 
 @_join(r"(?=e?[olz])e?(?P<o>o?)(?P<l>[lz]?)(?:(?P<u>[UE])|(?P<w>X_*))[Oi]e?(?P<r>X_*)")
-def _nth_of(p: Phrase) -> Reading | None:
+def _nth_of(p: Phrase) -> Maybe:
     within, n = p.reading("r"), p.value("o") or 1
     if p.t.letters[p.at("r"):p.end] == "M":  # The drill is on the first Monday of July
         i, sure = toward(p, *p.value("r"))
-        within = dated(period(i, "month"), sure)
+        within = numbered(i, "month", sure)
     grain, k = (p.value("u")[0], None) if p["u"] else p.reading("w").named or ("", None)
     if grain not in _PARTS: return None
     found = counted(within, grain, k if grain in CYCLES else None, -n if p["l"] else n)
@@ -243,7 +242,7 @@ def _nearest_of_name(r: Reading, other: Reading, side: str) -> Reading:
     "The one of that name that is closest to the other."
     grain, k = r.named or ("", 0)
     i = nearest(index(_first(other), grain), k, grain, side)
-    return dated(period(i, grain), other.confidence, named=r.named)._replace(rule=r.rule)
+    return numbered(i, grain, other.confidence, named=r.named)._replace(rule=r.rule)
 
 
 def _align_ranges(c: Scene, ends: dict[int, int]) -> None:
@@ -256,6 +255,16 @@ def _align_ranges(c: Scene, ends: dict[int, int]) -> None:
         if y in ("W", "M") and y == x[-1] and _is_range(c, a, signs):
             c.found[b] = _nearest_of_name(r, first, "next")
 
+
+def _place_in_week(c: Scene) -> None:
+    "This week she comes on Thursday: a weekday that no verb places is of the week that was named before."
+    week, at = Reading(), 0
+    for k, r in sorted(c.found.items()):
+        if r.rule == "last_this_next" and r.grain == "week": week, at = r, k
+        elif (_kind(r) == "day" and r.confidence <= 0.6 and week.end > c.now
+              and k - at < 24 and _ENDS.isdisjoint(c.t.low[at:k])):
+            c.found[k] = _nearest_of_name(r, week, "future")._replace(confidence=0.75)
+
 # %% ../../nbs/05_temporal/13_resolve.ipynb #2b20ac60
 _ANY_JOIN = anywhere(JOINS)
 
@@ -263,6 +272,7 @@ _ANY_JOIN = anywhere(JOINS)
 def _join_phrases(c: Scene, ends: dict[int, int]) -> None:
     "Joins the phrases, in place, as long as any production fits."
     _align_ranges(c, ends)
+    _place_in_week(c)
     text, at = marked(c, ends), 0
     while m := _ANY_JOIN.search(text, at):
         first = m.start()
@@ -304,7 +314,7 @@ def _reference(text: str, span: tuple[int, int], r: Reading, recorded: datetime)
 def _references(text: str, recorded: datetime, outlook: int) -> tuple[TemporalReference, ...]:
     "Those that are in English."
     if not tells_time(text): return ()
-    now = recorded.toordinal() * DAY + recorded.hour * 3600 + recorded.minute * 60 + recorded.second
+    now = DAY + int((recorded.replace(tzinfo=None) - datetime.min).total_seconds())
     c = Scene(keep_dates_only(tokens(masked(text))), now, outlook)
     ends: dict[int, int] = {}
     for a, b, r in phrases(c, RULES, ANYWHERE): c.found[a], ends[a] = r, b

@@ -4,91 +4,127 @@
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #f3df627e
 from __future__ import annotations
+import re
 from collections.abc import Sequence
+from functools import lru_cache
 
 # %% auto #0
 __all__ = ['cue', 'tense']
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #a4415199
-_FUTURE = frozenset("""
-    will won't wont shall gonna 'll would'll may'll youll theyll itll plan plans planning planned
-    schedule scheduled expect expects expected slated deadline must should need needs let's lets please
-    remember hope hopes hoping wanna want wants can could can't cannot cant may might would if unless
-    maybe perhaps probably possibly ready starts begins opens closes expires launches leaves arrives
-    returns resumes kicks
-    upcoming tba eta starting effective aim aims aiming intend intends target targets tentatively
-    postpone postponed delay delayed reschedule rescheduled defer deferred freeze join available free
-    coming happens lapses ends finishes reminder""".split())
+_LISTS = {name: words for name, *words in map(str.split, """
+    FUTURE will won't wont shall gonna 'll would'll may'll youll theyll itll plan plans planning planned
+        schedule scheduled expect expects expected slated deadline must should need needs let's lets
+        please remember hope hopes hoping wanna want wants can could can't cannot cant may might would
+        if unless maybe perhaps probably possibly ready starts begins opens closes expires launches
+        leaves arrives returns resumes kicks upcoming tba eta starting effective aim aims aiming intend
+        intends target targets tentatively postpone postponed delay delayed reschedule rescheduled defer
+        deferred freeze join available coming happens lapses ends finishes reminder
 
-# %% ../../nbs/05_temporal/03_tense.ipynb #92a6f5df
-_PAST = frozenset("""
-    was were had did said told went came got made took saw ran began left met held won lost found gave kept
-    felt brought bought built thought caught sent spent sold fell rose hit died broke wrote spoke chose drove
-    flew grew knew threw wore became showed led heard stood understood shook stuck struck been done gone seen
-    taken given written broken shown born known wasn't weren't didn't hadn't hasn't haven't hasnt havent hadnt
-    didnt wasnt werent forgiven forgotten stolen chosen eaten driven flown hidden worn shipped slept taught
-    paid laid drew ate drank sang swam hung lit dealt meant dreamt learnt woke froze tore crept lent bent
-    split quit rode rang dug bit hid sank stole swore fed fled fought forgot rewrote rebuilt redid undid
-    withdrew overcame reran sought shot slid spun swung swept overrode unwound sat put couldn't""".split())
-_NOT_ED = frozenset("""
-    excited interested tired worried concerned related limited need indeed speed feed seed exceed
-    proceed succeed bleed breed hundred sacred naked wicked embed shed sped red bed led used based
-    supposed""".split())
-_OF_THE = frozenset("the a an our my your his her its their each every of in with by for on".split())
+    PAST was were had did said told went came got made took saw ran began left met held won lost found
+        gave kept felt brought bought built thought caught sent spent sold fell rose hit died broke
+        wrote spoke chose drove flew grew knew threw wore became showed led heard stood understood shook
+        stuck struck been done gone seen taken given written broken shown born known wasn't weren't
+        didn't hadn't hasn't haven't hasnt havent hadnt didnt wasnt werent forgiven forgotten stolen
+        chosen eaten driven flown hidden worn shipped slept taught paid laid drew ate drank sang swam
+        hung lit dealt meant dreamt learnt woke froze tore crept lent bent split quit rode rang dug bit
+        hid sank stole swore fed fled fought forgot rewrote rebuilt redid undid withdrew overcame reran
+        sought shot slid spun swung swept overrode unwound sat put couldn't
 
-# %% ../../nbs/05_temporal/03_tense.ipynb #db518b2d
-_BE = frozenset("be to get getting being is are".split())
+    NOT_ED excited interested tired worried concerned related limited need indeed speed feed seed exceed
+        proceed succeed bleed breed deed weed hundred sacred naked wicked embed shed sped red bed led
+        used based supposed
+
+    OF_THE the a an our my your his her its their each every of in with by for on two three
+
+    BE be to get getting being is are
+
+    AM i'm im we're they're he's she's it's am
+
+    WE we i they you
+
+    WHO who which he she
+
+    TO decided agreed voted promised is are be was were due likely about bound happy supposed able
+        willing
+
+    BASE ship deploy merge release check call remind don't dont bring visit watch start finish send
+        register book submit try revisit rotate migrate switch move come meet prepare review rerun retry
+        announce hire publish tag bump cut stop begin follow ask talk give get pay push post
+
+    REPLANNED planned scheduled expected postponed delayed rescheduled deferred
+
+    STATE free out off away back in here around unavailable travelling closed
+
+    OPENS end start begin open close stop play meet face vote resume fly gather march return arrive
+        expire leave launch land
+
+    ENDS . ! ? ; : … •""".split("\n\n"))}
+_BASE, _OF_THE, _ENDS = (frozenset(_LISTS[name]) for name in ("BASE", "OF_THE", "ENDS"))
+
+# %% ../../nbs/05_temporal/03_tense.ipynb #b0d2d00e
+_TABLE = """
+    + / see / you u ya
+    + / go goes / on to live out into away back
+    + / take takes / effect place over
+    + / have has / to a an another our
+    + / going / to 2
+    + / free / in on from until after
+    + / ill / be pay do see get come send bring call meet make take give go let try have tell
+    + / ill / ask fix ship check
+    - was were / TO / to /
+    + TO / to /
+    - was were / due /
+    + / due /
+    - / got i've we've they've you've /
+    0 / comes hits drops drop / from to in back
+    + / comes hits drops drop /
+    - / could / not
+    + WE / REPLANNED / to
+    - WE / REPLANNED /
+    + ^ ENDS / let /
+    0 / let /
+    0 / FUTURE / was were had
+    + / FUTURE *'ll /
+    + WE / BASE /
+    + AM is are / STATE /
+    + *s / OPENS /
+    0 / OPENS /
+    + AM / ?*ing /
+    0 BE / PAST ?*ed /
+    0 , / sat /
+    - / PAST /
+    0 / NOT_ED /
+    0 OF_THE / ?*ed /
+    - / ?*ed /
+    0 / has his its this /
+    + WHO / ?*s /""".strip().split("\n    ")
+
+# %% ../../nbs/05_temporal/03_tense.ipynb #82338c61
+_TIMES = frozenset("""
+    second minute hour day week weekend fortnight month quarter year spring summer autumn fall winter to
+    time one monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun""".split())
 
 
 def _at(words: Sequence[str], k: int) -> str: return words[k] if 0 <= k < len(words) else ""
 
 
-def _past(words: Sequence[str], k: int) -> int:
-    before = _at(words, k - 1)
-    return -1 if before not in _BE and (words[k] in _PAST or before not in _OF_THE) else 0
-
-# %% ../../nbs/05_temporal/03_tense.ipynb #b0d2d00e
-_IS, _AM = frozenset("is are be".split()), frozenset("i'm im we're they're he's she's it's am".split())
-_WE, _WHO = frozenset("we i they you".split()), frozenset("who which he she".split())
-_AHEAD = """
-    see you u ya
-    go on to live out into away back
-    goes on to live out into away back
-    take effect place over
-    takes effect place over
-    have to a an another our
-    has to a an another our
-    going to 2
-    ill be pay do see get come send bring call meet make take give go let try have tell ask fix ship check"""
-_FOLLOWED = {w: frozenset(after) for w, *after in map(str.split, _AHEAD.strip().split("\n"))}
-_TO = frozenset("""
-    decided agreed voted promised is are be was were due likely about bound happy supposed
-    able willing""".split())
-_DECIDED = _FOLLOWED.keys() | frozenset("comes hits drops drop got i've we've they've you've due to".split())
+def _cell(words: str) -> str:
+    "What a cell of the table allows: any of its words and lists; nothing in it, anything."
+    some = [re.escape(x) for w in words.split() for x in _LISTS.get(w, [w])]
+    found = "|".join(some).replace(r"\*", r"[^\t]+").replace(r"\?", r"[^\t]").replace(r"\^", "")
+    return f"(?:{found})" if some else r"[^\t]*"
 
 
-def _cue_by_next_word(words: Sequence[str], k: int) -> int:
-    "Verbs of which the next word decides."
-    w, before, after = words[k], _at(words, k - 1), _at(words, k + 1)
-    if w in _FOLLOWED: return int(after in _FOLLOWED[w])
-    if w == "to": return 0 if before not in _TO else -1 if _at(words, k - 2) in ("was", "were") else 1
-    if w == "due": return -1 if before in ("was", "were") else 1
-    if w == "got" or w[-3:] == "'ve": return -1
-    return int(after not in ("from", "to", "in", "back"))
+_FORMS = re.compile("|".join(
+    "(" + r"\t".join(map(_cell, ["", *row[1:].split("/")][-4:])) + ")" for row in _TABLE))
 
-# %% ../../nbs/05_temporal/03_tense.ipynb #82338c61
-_BASE = frozenset("""
-    ship deploy merge release check call remind don't dont bring visit watch start finish send register
-    book submit try revisit rotate migrate switch move come meet prepare review rerun retry announce
-    hire publish tag bump cut stop begin follow ask talk give get pay push post""".split())
-_ENDS = frozenset(". ! ? ; : … •".split())
-_TIMES = frozenset("""
-    second minute hour day week weekend fortnight month quarter year spring summer autumn fall winter to
-    time one monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun""".split())
-_REPLANNED = frozenset("planned scheduled expected postponed delayed rescheduled deferred".split())
-_STATE = frozenset("out off away back in here around unavailable travelling closed".split())
-_OPENS = frozenset("""
-    end start begin open close stop play meet face vote resume fly gather march return""".split())
+
+@lru_cache(20_000)
+def _told(said: str) -> int:
+    "What the word between two and one other tells."
+    m = _FORMS.fullmatch(said)
+    return {"+": 1, "-": -1}.get(_TABLE[(m.lastindex or 1) - 1][0], 0) if m else 0
 
 
 def cue(
@@ -96,19 +132,7 @@ def cue(
     k: int,
 ) -> int:  # 1 future, -1 past, 0 neither
     "What one word says about the time of its clause."
-    w, before, after = _at(words, k), _at(words, k - 1), _at(words, k + 1)
-    if not w: return 0
-    if w in _DECIDED and (told := _cue_by_next_word(words, k)): return told
-    if w == "could" and after == "not": return -1
-    if w in _REPLANNED and before in _WE: return 1 if after == "to" else -1
-    if w == "let": return int(not before or before in _ENDS)  # Let's meet Friday
-    if w in _FUTURE and after in ("was", "were", "had"): return 0  # The deadline was moved
-    if w in _FUTURE or w[-3:] == "'ll" or w in _BASE and before in _WE: return 1
-    if w in _STATE and (before in _AM or before in _IS and before != "be"): return 1
-    if w in _OPENS: return int(before[-1:] == "s")
-    if w[-3:] == "ing" and len(w) > 4 and before in _AM: return 1
-    if w in _PAST or w[-2:] == "ed" and len(w) > 3 and w not in _NOT_ED: return _past(words, k)
-    return int(w[-1] == "s" and before in _WHO and len(w) > 3)
+    return _told("\t".join([*[""] * (2 - k), *words[max(0, k - 2):k + 2], ""][:4]))
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #cd9aba92
 _COMMAS = frozenset(", ( ) – — and but then so".split())
@@ -134,7 +158,7 @@ def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) ->
 # %% ../../nbs/05_temporal/03_tense.ipynb #92330201
 _OPENERS = frozenset("on by for until till before from at the this to starting due in".split())
 _UNTIL = frozenset("until till til due through by before".split())
-_EDGES = frozenset("eod cob early late mid".split())
+_EDGES = frozenset("eod cob early late mid end of day".split())
 _HAPPENED = frozenset("was were had did wasn't weren't hadn't didn't".split())
 
 
@@ -152,7 +176,7 @@ def _schedules(verb: str, subject: str) -> bool:
 
 
 def _tense_without_verb(words: Sequence[str], i: int, j: int) -> int:
-    i -= 3 if [*words[max(0, i - 3):i]] == ["end", "of", "day"] else _at(words, i - 1) in _EDGES
+    while _at(words, i - 1) in _EDGES: i -= 1
     before, k = _at(words, i - 1), i - 1 if _at(words, i - 1) in _OPENERS else i
     if before in _UNTIL or before == "for" and words[i] in _TIMES or "?" in words[j:j + 3]: return 1
     if before == ":" and any(cue(words, x) > 0 for x in range(max(0, i - 6), i - 1)): return 1  # ETA: Friday
@@ -177,8 +201,9 @@ def presently(
 # %% ../../nbs/05_temporal/03_tense.ipynb #ddb9f7bb
 _MOVED = frozenset("""
     slipped moved pushed postponed delayed rescheduled deferred bumped shifted push move postpone brought
-    bring put pulled advanced""".split())
-_SET = _MOVED | {*"extended scheduled planned set slated booked".split()}
+    bring put pulled advanced adjourned""".split())
+_SET = _MOVED | {*"extended scheduled planned set slated booked closed".split()}
+_BOUNDS = frozenset("to until till for from".split())
 
 
 def tense(
@@ -187,16 +212,16 @@ def tense(
     j: int,  # … and ends
 ) -> int:  # 1 future, -1 past, 0 unknown
     "The tense around an expression."
-    before = _at(words, i - 1)
-    # Friday: will ship; in May: hired
-    entry = _at(words, j) == ":" and _opening(words, i) >= i - (before in ("in", "on"))
+    before, left = _at(words, i - 1), {*words[max(0, i - 9):i]}
     if before == "since": return -1
-    to = before in ("to", "until", "till", "for") or before == "from" and words[i][0].isupper()  # A month
-    if to and not _SET.isdisjoint(words[max(0, i - 9):i]): return 1
+    if before == "," and left & _MOVED: return 1  # Pushed a week, 26 March
+    if before in _BOUNDS and left & _SET:
+        if before != "from": return 1
+        if words[i][-3:] != "day": return 0  # Moved from May, from 12 June
     due = before in ("by", "until", "till") or before == "than" and _at(words, i - 2) in ("later", "sooner")
-    if due and _HAPPENED.isdisjoint(words[max(0, i - 12):i]): return 1
+    if due and not left & _HAPPENED: return 1
     if _at(words, i - 1 - (before in ("on", "from", "during", "between"))) in ("is", "are"): return 1
-    if entry:
+    if _at(words, j) == ":" and _opening(words, i) >= i - (before in ("in", "on")):  # Friday: will ship
         told = _nearest_cue([".", *words[j + 1:j + _REACH]], 1, 1, _ENDS)
         return told or int(_at(words, j + 1) in _BASE) or _tense_without_verb(words, i, j)
     found = _nearest_cue(words, i, j, _ENDS | _COMMAS) or _nearest_cue(words, i, j, _ENDS)

@@ -261,7 +261,26 @@ KINDS = [  # What is noted on 20 June 2026 (after the bar on the day after), the
     ("Die Migration wurde gestern abgeschlossen.", "wann wurde die Migration abgeschlossen", "19 June 2026."),
     ("Le serveur est tombé il y a deux jours.", "quand le serveur est-il tombé", "18 June 2026."),
     ("El despliegue es el 3 de julio.", "cuándo es el despliegue", "3 July 2026."),
+    ("Team call: every Wednesday at 10. | Tomorrow's team call begins at 11.", "when is the team call", "Every Wednesday at 10."),
+    ("Team call: every Wednesday at 10. | The team call is now on 2 July.", "when is the team call", "2 July 2026."),
+    ("Two fixed deploy windows, Tuesday and Thursday 10:00.", "when are the deploy windows", "Every Tuesday."),
+    ("The warehouse counts its stock on the 4th.", "when does the warehouse count its stock", "Found, but none of it settles"),
+    ("The audit is on 12 July. | The audit was moved by two weeks.", "when is the audit", "“The audit was moved by two weeks.”"),
+    ("Summer outing to the lighthouse, 9 July | Lighthouse trip shifts to 16 July", "when is the summer outing", "16 July 2026."),
+    ("1.2 is released on 26 July. | 1.2 slips, the new day is august 9", "when is 1.2 released", "9 August 2026."),
+    ("Summer outing to the lighthouse, 9 July | Lighthouse trip shifts to 16 July", "when was the summer outing supposed to be", "9 July 2026."),
+    ("The import finished on 03/04/2026. | The domain was paid on 13/04/2026.", "when did the import finish", "3 April 2026."),
+    ("The import finished on 03/04/2026. | The domain was paid on 04/13/2026.", "when did the import finish", "4 March 2026."),
+    ("Handover of the pager Thursday", "when was the handover of the pager", "18 June 2026 or 25 June 2026."),
 ]
+
+
+def test_the_dated_sentence_serves_its_title(tmp_path):
+    home = new_repo(tmp_path / "repo", [noted("2026-06-20", "Catalogue imported", "Imported 12,000 rows from the old shop yesterday."),
+                                        noted("2026-06-20", "Ledger imported", "It would have been imported yesterday, but for the lock.")])
+    s = ReasonedRecallService(open_recall(home, load_settings(env={}), clock=lambda: datetime(2026, 6, 23, tzinfo=UTC)))
+    assert s.answer("when was the catalogue imported", count=False).answer.startswith("19 June 2026.")
+    assert not s.answer("when was the ledger imported", count=False).answer.startswith("19 June 2026")
 
 
 @pytest.mark.parametrize("notes, question, says", KINDS, ids=[k[0][:40] for k in KINDS])

@@ -2,7 +2,7 @@
 import importlib.util
 import json
 import re
-from datetime import UTC, datetime, timedelta, timezone
+from datetime import UTC, date, datetime, timedelta, timezone
 
 import pytest
 import yaml
@@ -14,6 +14,7 @@ from helpers import FIXTURES, rows_of
 from hypothesis import given, settings, strategies as st
 
 ROWS = rows_of(__name__)
+MONTH_NAMES = "January February March April May June July August September October November December".split()
 
 _DATED = re.compile(
     r"(?P<y>\d{4})(?:-(?:(?P<m>\d\d)(?:-(?P<d>\d\d)(?:T(?:(?P<p>MO|AF|EV|NI)|(?P<t>\d\d(?::\d\d){0,"
@@ -158,6 +159,29 @@ def test_a_weekday_that_contradicts_its_date_makes_it_less_certain():
 
 @pytest.mark.parametrize("text, day", ROWS["a day of a month is the nearest that makes sense"])
 def test_a_day_of_a_month_is_the_nearest_that_makes_sense(text, day): assert only(text)[0] == day
+
+
+def test_a_day_and_month_without_a_tense_is_the_nearest_of_all_years():
+    "All twelve months around each day of a year; that on the other side may be meant as well."
+    for today in (date(2028, 1, 1) + timedelta(n) for n in range(366)):
+        for month in range(1, 13):
+            r, = find_references(f"Opening of the office: 15 {MONTH_NAMES[month - 1]}", datetime(today.year, today.month, today.day, 9))
+            days = [date(y, month, 15) for y in (2027, 2028, 2029)]
+            there, side = r.resolved_date.date(), [abs(d - today) for d in days]
+            assert abs(there - today) == min(side), (today, there)
+            others = [d for d in days if (d > today) == (there <= today)]
+            assert r.alternatives == (() if there == today else (str(min(others, key=lambda d: abs(d - today))),))
+
+
+def test_a_month_or_a_day_of_the_month_without_a_tense_is_the_nearest():
+    for today in (date(2028, 1, 1) + timedelta(n) for n in range(366)):
+        at = datetime(today.year, today.month, today.day, 9)
+        for name in MONTH_NAMES:
+            r, = find_references(f"New office in {name}", at)
+            away = r.interval[0].year * 12 + r.interval[0].month - today.year * 12 - today.month
+            assert -6 < away <= 6 and len(r.alternatives) == 1
+        day, = find_references("Board call on the 17th", at)
+        assert abs((day.resolved_date.date() - today).days) <= 15 and day.resolved_date.day == 17
 
 
 MONDAY = datetime(2026, 6, 15, 14)
