@@ -26,21 +26,27 @@ __all__ = ['Dead', 'dead_names']
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #70d433c6
 @lru_cache(maxsize=64)
-def _renames(repo: Repo, commit: str) -> dict[str, str]:
-    "Old path to new."
+def _renames(repo: Repo, commit: str) -> dict[str, tuple[str, int]]:
+    "Old path to new, and how much of it is the same, in percent."
     for how in ("-M", "-M100%"):
         try: said = git(repo.path, "diff-tree", "-r", "-z", how, "-l1000", "--diff-filter=R", "--name-status",
                         "--no-commit-id", f"{commit}^1", commit).decode("utf-8", "replace").split("\0")
         except RepoError: continue  # A content that is not here, or a first commit
-        return dict(zip(said[1::3], said[2::3]))
+        return {old: (new, int(how[1:])) for how, old, new in zip(said[::3], said[1::3], said[2::3])}
     return {}
+
+
+def _next_name(repo: Repo, path: str, commit: str, tree: Tree) -> str:  # Empty: nobody knows
+    "Where a commit moved a file. Two that share a frame may be half the same: then the name must tell."
+    new, same = _renames(repo, commit).get(path, ("", 0))
+    return new if same >= 70 or tree.file(posixpath.basename(path)) == new else ""
 
 
 def new_name(repo: Repo, d: Departure, tree: Tree) -> str:  # Empty: it has none today
     "Where a file or a folder is now."
     path, commit = d.path, d.commit
     for _ in range(5):
-        path = _renames(repo, commit).get(path, "")
+        path = _next_name(repo, path, commit, tree)
         if not path or path in tree.files: break
         commit = git(repo.path, *LOG, "-1", "--no-renames", "--diff-filter=D", "--format=%H", "HEAD", "--",
                      f":(top,literal){path}").decode().strip("\0\n")
@@ -91,6 +97,8 @@ _READ = re.compile(
     r"(?:^|/)\.(?:claude|github|agents)/skills/(?:.*/)?SKILL\.md$|"
     r"(?:^|/)\.github/(?:copilot-instructions|prompts/.*\.prompt)\.md$")
 _RECORD = re.compile(r"(?i)(?:^|/)(?:adrs?|decisions|architecture-decisions)/(?:[^/]*/)?[^/]*\d[^/]*\.md$")
+_OF_ITS_DAY = re.compile(r"(?i)\d{4}[-_.]?\d\d[-_.]?\d\d[^/]*$|(?:^|/)(?:journals?|history|archived?)/|"
+                         r"(?:^|/)(?:change ?log|changes|history|news|progress|journal)\.md$")
 
 
 def agent_files(tree: Tree) -> list[str]:
@@ -382,7 +390,8 @@ def dead_names(
 ) -> dict[str, list[Dead]]:  # By path
     "What files name that is not there."
     tree, base = tree or read_tree(repo), {p: posixpath.dirname(p) for p in texts}
-    names = {p: [x for n in file_names(t) if n.form == "link" or not _RECORD.search(p)
+    told = {p for p in texts if _RECORD.search(p) or _OF_ITS_DAY.search(p)}  # What was, not what is
+    names = {p: [x for n in file_names(t) if n.form == "link" or p not in told
                  for x in _with_module(n, base[p], tree)] for p, t in texts.items()}
     paths, symbols, out = _lost_paths(repo, names, texts, tree), _lost_symbols(repo, names, tree), {}
     every = [*dict.fromkeys(n for ns in names.values() for n in ns)]

@@ -49,6 +49,26 @@ def test_what_moved_went_or_never_was(home, monkeypatch):
     assert set(dead(home)) == {"src/app.py"}, "without a package.json nothing is known of scripts"
 
 
+@pytest.mark.parametrize("name", ["memory-bank/progress.md", "memory-bank/journal/start.md", "memory-bank/2026_03_01_start.md", "CHANGELOG.md"])
+def test_what_tells_of_its_day_may_name_what_is_gone(home, name):
+    (home / name).parent.mkdir(parents=True, exist_ok=True)
+    (home / name).write_text("Begun in `src/cache.py`, see [it](none.md)\n")
+    assert dead(home, home / name, "--check") == {"none.md": ("missing", "")}
+
+
+def test_half_a_frame_in_common_is_no_new_name(home):
+    def write(folder, own):
+        (home / folder).mkdir()
+        (home / folder / "build.props").write_text("".join(f"<frame {n}>\n" for n in range(20)) + "".join(f"<{own} {n}>\n" for n in range(13)))
+    write("a", "alpha"); write("c", "gamma")
+    git(home, "add", "a", "c"); git(home, "commit", "-qm", "a")
+    git(home, "rm", "-q", "a/build.props"); write("b", "bravo"); git(home, "add", "b"); git(home, "commit", "-qm", "b")
+    (home / "CLAUDE.md").write_text("Set it in `a/build.props`\n")
+    assert dead(home) == {"a/build.props": ("deleted", "")}
+    git(home, "rm", "-qr", "c"); git(home, "commit", "-qm", "c")
+    assert dead(home) == {"a/build.props": ("renamed", "b/build.props")}, "the only one of its name"
+
+
 def test_a_file_by_name_is_checked_too(home, tmp_path):
     (home / "CLAUDE.md").write_text("- Begin in `src/app.py`\n- Lint\n- Lint\n")
     said = gnc("tidy", home / "CLAUDE.md", repo=home)
