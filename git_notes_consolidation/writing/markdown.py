@@ -82,7 +82,7 @@ def line_starts(
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #ab4302d1
 _FENCE = re.compile(r"\A---[ \t]*(?:\r\n?|\n)(.*?)^(?:---|\.\.\.)[ \t]*(?:\r\n?|\n|\Z)", re.S | re.M)
-_FIELD = re.compile(r"^[ \t]*([\w-]{1,40})[ \t]*:[ \t]+(.*?)[ \t]*$", re.M)
+_FIELD = re.compile(r"^[ \t]*([\w-]{1,40})[ \t]*:[ \t]+(.*)$", re.M)
 _LONGEST = 2**16  # Characters
 
 
@@ -94,7 +94,7 @@ def front_matter(
     if len(m[1]) > _LONGEST: return {}, m.end()
     found: dict[str, str] = {}
     for name, value in _FIELD.findall(m[1].replace("\r", "\n")):
-        found.setdefault(name.lower(), value.strip("'\"").replace('\\"', '"'))
+        found.setdefault(name.lower(), value.rstrip(" \t").strip("'\"").replace('\\"', '"'))
     return found, m.end()
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #3f89d4ab
@@ -168,21 +168,25 @@ def _reader() -> Any:
     md.core.ruler.enableOnly(["normalize", "block"])
     return md
 
-_QUOTES = re.compile(r"<((?:[\w-]+[-_])?(?:code|snippet|example|sample|output|template|schema)s?"
-                     r"(?:[-_][\w-]+)?)(?:\s[^<>]*)?>", re.I)
+_QUOTES = re.compile(r"<((?:[\w-]{1,40}[-_])?(?:code|snippet|example|sample|output|template|schema)s?"
+                     r"(?:[-_][\w-]{1,40})?)(?:\s[^<>]*)?>", re.I)
+_CLOSING_TAG = re.compile(r"</([\w-]{1,99})>")
 
 
 def _as_fences(text: str) -> str:
     "The text with fences where a tag says that what is in it is quoted."
-    lines, fence, done, open_ = text.split("\n"), "", 0, set[str]()  # Of tags that never end
+    lines, fence, done, ends = text.split("\n"), "", 0, defaultdict[str, list[int]](list)
+    for n, line in enumerate(lines):
+        for tag in _CLOSING_TAG.findall(line): ends[tag].append(n)
     for n, line in enumerate(lines):
         if n < done: continue
         if m := _CODE_FENCE.match(line):
             fence = "" if fence and m[1].startswith(fence) else fence or m[1]
-        elif not fence and (m := _QUOTES.match(line)) and m[1] not in open_:
-            last = next((k for k in range(n + 1, len(lines)) if f"</{m[1]}>" in lines[k]), n)
-            if last > n: lines[n] = lines[last] = "~" * 40; done = last + 1
-            else: open_.add(m[1])
+        elif not fence and (m := _QUOTES.match(line)):
+            at = bisect_right(ends[m[1]], n)
+            if at == len(ends[m[1]]): continue
+            last = ends[m[1]][at]
+            lines[n] = lines[last] = "~" * 40; done = last + 1
     return "\n".join(lines)
 
 _CODE_FENCE = re.compile(r" {0,3}(```+|~~~+)")

@@ -423,6 +423,11 @@ def memory_files(
     return tuple(found.values())
 
 # %% ../../nbs/16_writing/06_reading.ipynb #1cdd698c
+def _moment(seconds: int) -> datetime:
+    "A commit may name any time; one that no calendar has is its first or its last day."
+    return datetime.fromtimestamp(min(max(seconds, 0), 253_402_300_799), UTC)
+
+
 def blame_times(
     path: Path,  # Real
 ) -> list[datetime | None]:  # By line; none: not committed. Empty: git knows nothing of the file
@@ -434,7 +439,7 @@ def blame_times(
     at = new = None
     for row in out.split("\n"):
         if row.startswith("\t"): lines.append(None if new else at)
-        elif row.startswith("author-time "): at = datetime.fromtimestamp(int(row[12:]), UTC)
+        elif row.startswith("author-time "): at = _moment(int(row[12:]))
         elif row.startswith("author "): new = None
         elif row[:40] == "0" * 40: new = True
     return lines

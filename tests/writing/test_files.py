@@ -4,6 +4,7 @@ import json
 import os
 import re
 import signal
+import subprocess
 import threading
 import time
 from dataclasses import replace
@@ -516,7 +517,7 @@ def test_what_a_person_takes_leaves_its_copy(home):
 
 
 LINES = {"items": "- 2026-01-{d}: Service s{n} of host h{m} answers on port {n}\n", "headings": "## Part {n}\n\n- Rule {n} holds for s{m}\n\n",
-         "repeats": "- The same rule\n", "tags": "<example>\n", "one entry": "  of one entry, line {n}\n", "links": "[x{n}]: y\n"}
+         "repeats": "- The same rule\n", "tags": "<example>\n", "other tags": "<code-{n}>\n", "one entry": "  of one entry, line {n}\n", "links": "[x{n}]: y\n"}
 
 
 @pytest.mark.parametrize("line", LINES.values(), ids=[*LINES])
@@ -529,6 +530,18 @@ def test_twice_the_lines_take_no_more_than_thrice_the_time(line):
     seconds(500)
     few, many = seconds(4000), seconds(8000)
     assert many < 3 * few + 0.3 and many < 8
+
+
+def test_a_long_line_takes_its_length(home):
+    begin = time.process_time()
+    for text in ("---\na: x" + " " * 60_000 + "y\n---\n", "<" + "code-" * 8000 + "\n"): read(text)
+    assert time.process_time() - begin < 3
+
+
+def test_a_commit_may_name_a_year_that_no_calendar_has(home):
+    env = {**os.environ, "GIT_AUTHOR_DATE": "@999999999999999 +0000", "GIT_COMMITTER_DATE": "@1 +0000"}
+    git(home, "init", "-q"); git(home, "add", "MEMORY.md"); subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"], cwd=home, env=env, check=True)
+    assert gnc("tidy", "MEMORY.md").code == 0
 
 
 # Into the notes and out
