@@ -174,6 +174,24 @@ def _tells(n: FileName) -> bool:
 
 _DENIED = re.compile(r"(?i)\b(?:no|not|never|don['’]t|without|avoid)\b[^.;:]*$")
 
+
+def _tells_history(n: FileName) -> bool:
+    "The same for a name that was there: of it much is said that does not tell that it is gone."
+    before, words = n.around.partition(n.text)[0], _NO_WORDS.sub(" ", n.around.replace(n.text, ""))
+    return bool(_FORBIDDEN.search(before[-80:]) or _WAS.search(words) or reports(n.under)
+                or _OLD.search(n.under))
+
+
+_NO_WORDS = re.compile(r"`[^`\n]*`|\S*/\S*")  # A path that holds `old`
+_WAS = re.compile(
+    r"(?i)\b(?:remov(?:ed|al|ing)|delet(?:ed|ion|ing)|dropped|renamed|moved|merged|split|replac(?:ed|es)|"
+    r"deprecated|superseded|obsolete|gone|no longer|formerly|previously|retired|extracted|migrated|fixed|"
+    r"consolidated|refactored|generated|historical\w*|archived|was|were|had|did|"
+    r"used to (?:be|live|have|hold|sit|contain))\b|→|->|=>")
+_FORBIDDEN = re.compile(  # Not "Do not edit"
+    r"(?i)(?:\bno|\bwithout|\b(?:not|never|don['’]t|avoid)\s+(?:\w+\s+){0,2}?(?:creat|add|introduc|mak|us|writ|"
+    r"put|commit|plac|generat|bring|hav|exist)\w*)\b[^.;:]*$")
+
 # %% ../../nbs/12_staleness/06_file_check.ipynb #81aa8d5b
 def _meant(n: FileName, base: str, found: Sequence[Departure]) -> bool:
     "Does a name that stands in a text mean what history knows, and say that it is there?"
@@ -183,7 +201,7 @@ def _meant(n: FileName, base: str, found: Sequence[Departure]) -> bool:
     own = len(meant) == 1 and _OWN_NAME.fullmatch(n.text) and not made
     if "/" not in path and not (own or meant <= here and (has_ending(path) or not made)): return False
     goes = any(files.count(x) > 2 for x in files)  # And comes again
-    return not (_PRODUCED.search(path) or _tells(n) or _OWN.match(n.text) or goes)
+    return not (_PRODUCED.search(path) or _tells_history(n) or _OWN.match(n.text) or goes)
 
 
 def _gone(repo: Repo, n: FileName, base: str, found: Sequence[Departure], tree: Tree) -> Dead | None:
@@ -263,7 +281,7 @@ def _undefined(repo: Repo, names: Collection[FileName], tree: Tree) -> Iterator[
     by = _commits(repo, (r.commit for found in was.values() for r in found.values()))
     for n in lost:
         says, r = f"{DEFINERS[n.kind].says} {n.text}", was[n.kind].get(n.text)
-        if r: yield from [] if _tells(n) else [_since(n, says, by[r.commit])]
+        if r: yield from [] if _tells_history(n) else [_since(n, says, by[r.commit])]
         elif not n.foreign: yield Dead(n, "missing", says)
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #1edda3c2

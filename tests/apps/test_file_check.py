@@ -49,6 +49,15 @@ def test_what_moved_went_or_never_was(home, monkeypatch):
     assert set(dead(home)) == {"src/app.py"}, "without a package.json nothing is known of scripts"
 
 
+@pytest.mark.parametrize(("text", "told"), [
+    ("`src/cache.py` is used to store responses.", True), ("Use `src/cache.py` instead of calling Redis.", True), ("New code goes into `src/cache.py`.", True),
+    ("Do not edit `src/cache.py` by hand.", True), ("Caching lives in `src/cache.py`, see `docs/old/x.md`.", True), ("Remove old entries with `src/cache.py`.", True),
+    ("`src/cache.py` was removed.", False), ("Never create `src/cache.py`.", False), ("There is no `src/cache.py`.", False), ("`src/cache.py` → Redis", False)])
+def test_only_what_tells_that_it_went_is_left_alone(home, text, told):
+    (home / "CLAUDE.md").write_text(text + "\n")
+    assert dead(home) == ({"src/cache.py": ("deleted", "")} if told else {})
+
+
 @pytest.mark.parametrize("name", ["memory-bank/progress.md", "memory-bank/journal/start.md", "memory-bank/2026_03_01_start.md", "CHANGELOG.md"])
 def test_what_tells_of_its_day_may_name_what_is_gone(home, name):
     (home / name).parent.mkdir(parents=True, exist_ok=True)
