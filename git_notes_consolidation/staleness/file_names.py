@@ -97,7 +97,8 @@ _RUNNERS: tuple[tuple[Kind, bool, str], ...] = (
     ("crate", False, rf"{_CARGO}(?:-p|--package)[ =]{_NAME}"),
     ("crate", False, rf"{_CARGO}--(?:bin|example|test|bench)[ =]{_NAME}"),
     ("module", False, r"\bpython3?(?:\.\d+)?\s+-m\s+([a-z_]\w*(?:\.\w+)+)(?![\w./<{\[$-])"),
-    ("target", False, rf"{_AT_START}make\s+(?:-C\s+\S+\s+|-(?!C\s)\w+\s+){{0,8}}([a-zA-Z](?:[\w-]*\w)?){_NO_MORE}"),
+    ("target", False, rf"{_AT_START}make\s+(?:-C\s+\S+\s+|-(?!C\s)\w+\s+){{0,8}}"
+                      rf"([a-zA-Z](?:[\w-]*\w)?){_NO_MORE}"),
     ("task", False, rf"{_AT_START}task{_FLAGS}\s+{_NAME}"),
     ("recipe", False, rf"{_AT_START}just\s+([a-zA-Z](?:[\w-]*\w)?){_NO_MORE}"))
 
