@@ -20,7 +20,7 @@ __all__ = []
 # %% ../../nbs/12_staleness/05_definitions.ipynb #a7c5de47
 class Tree:
     "The paths of a repository, and what its files hold."
-    def __init__(self, paths: Iterable[str], read: Callable[[str], str] = lambda path: "") -> None:
+    def __init__(self, paths: Iterable[str], read: Callable[..., str] = lambda path: "") -> None:
         self.files, self.read = frozenset(paths), read
         folders = {"/".join(parts[:n]) for p in self.files if (parts := p.split("/"))
                    for n in range(1, len(parts))}
@@ -55,17 +55,25 @@ class Tree:
         return here[0] if here else next(iter(ends)) if len(ends) == 1 else ""
 
 # %% ../../nbs/12_staleness/05_definitions.ipynb #85d23c79
+LARGEST = 16 * 2**20  # Bytes of a file that is checked
+
+
 def read_tree(repo: Repo) -> Tree:
     "What lies in the working tree, also what is not committed; what git ignores is not in it."
     if (top := repo.worktree) is None:
         raise RepoError("a bare repository has no files to check; run this in a clone with a worktree")
     def listed(*flags: str) -> set[str]:
-        return {*git(top, "ls-files", "-z", *flags).decode("utf-8", "replace").split("\0")} - {""}
-    def read(path: str) -> str:
-        file = Path(top, path).resolve()  # A link out of the repository is not followed
-        inside = file.is_relative_to(Path(top).resolve()) and file.is_file()
-        try: return file.read_text("utf-8", "replace") if inside and file.stat().st_size < 2**20 else ""
-        except OSError: return ""
+        names = git(top, "ls-files", "-z", *flags).decode("utf-8", "replace").split("\0")
+        return {x.rstrip("/") for x in names} - {""}  # A repository inside of this one ends with a slash
+    def read(path: str, checked: bool = False) -> str:
+        try:
+            file = Path(top, path).resolve()  # A link out of the repository is not followed
+            if not file.is_relative_to(Path(top).resolve()) or not file.is_file(): return ""
+            size = file.stat().st_size
+            if checked and size > LARGEST:
+                raise RepoError(f"{path} has more than {LARGEST >> 20} MB and cannot be checked")
+            return file.read_text("utf-8", "replace") if checked or size < 2**20 else ""
+        except (OSError, RuntimeError): return ""  # A link may lead to itself
     return Tree(listed("--cached", "--others", "--exclude-standard") - listed("--deleted"), read)
 
 # %% ../../nbs/12_staleness/05_definitions.ipynb #f55009c1

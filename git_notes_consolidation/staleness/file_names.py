@@ -39,12 +39,14 @@ _PLACEHOLDER = re.compile(
     r"\bExample[A-Z])|YYYY|"
     r"\b(?:path/to|your|my|foo|bar|baz|example|xxx+|placeholder)\b", re.I)
 _POSITION = re.compile(r"(?:::[\w.\[\]-]+)+$|:\d[\d:,-]*$|#L?[\w-]+$")  # A test's name, a line
+_LONGEST = 500  # Characters of a path
 
 
 def path_of(
     text: str,  # As it is written
 ) -> str:  # Empty where it is none
     "A path from the top of the repository or from the file, without `./` and the last slash."
+    if len(text) > _LONGEST: return ""
     path = _POSITION.sub("", text.strip().rstrip(".,;:")).removeprefix("./")
     good = re.search(r"[A-Za-z]", path) and "//" not in path
     return path.rstrip("/") if good and not _ELSEWHERE.search(path) and not _PLACEHOLDER.search(path) else ""
@@ -52,6 +54,7 @@ def path_of(
 
 def link_target(href: str) -> str:  # Empty where it leads elsewhere
     "The file that a link leads to."
+    if len(href) > 3 * _LONGEST: return ""  # Each byte may be written as %41
     path = re.split(r"[#?]", unquote(href))[0].strip().removeprefix("mdc:")  # As Cursor writes it
     odd = re.search(r"[<>{}*|$\s]|^[\w.-]+@[\w.-]+$|N{3,}|X{3,}", path)
     if odd or _ELSEWHERE.search(path): return ""
@@ -94,7 +97,8 @@ _RUNNERS: tuple[tuple[Kind, bool, str], ...] = (
     ("crate", False, rf"{_CARGO}(?:-p|--package)[ =]{_NAME}"),
     ("crate", False, rf"{_CARGO}--(?:bin|example|test|bench)[ =]{_NAME}"),
     ("module", False, r"\bpython3?(?:\.\d+)?\s+-m\s+([a-z_]\w*(?:\.\w+)+)(?![\w./<{\[$-])"),
-    ("target", False, rf"{_AT_START}make\s+(?:-C\s+\S+\s+|-\w+\s+)*([a-zA-Z](?:[\w-]*\w)?){_NO_MORE}"),
+    ("target", False, rf"{_AT_START}make\s+(?:-C\s+\S+\s+|-(?!C\s)\w+\s+){{0,8}}"
+                      rf"([a-zA-Z](?:[\w-]*\w)?){_NO_MORE}"),
     ("task", False, rf"{_AT_START}task{_FLAGS}\s+{_NAME}"),
     ("recipe", False, rf"{_AT_START}just\s+([a-zA-Z](?:[\w-]*\w)?){_NO_MORE}"))
 
@@ -249,7 +253,7 @@ def file_names(
     text: str,  # Markdown
 ) -> tuple[FileName, ...]:  # In the order of its lines
     "What a file names."
-    blank = _FRONT.sub(lambda m: "\n" * m[0].count("\n"), re.sub(r"\r\n?", "\n", text))
+    blank = _FRONT.sub(lambda m: "\n" * m[0].count("\n"), re.sub(r"\r\n?", "\n", text.removeprefix("\ufeff")))
     lines, found, under, before = blank.split("\n"), list[FileName](), "", ""
     for t in _parser().parse(blank):
         if t.type == "inline" and t.map:

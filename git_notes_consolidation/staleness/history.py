@@ -45,6 +45,11 @@ def read_commits(
     return [Commit(i, int(when), author, subject, tuple(parents.split())) for i, when, parents, author,
             subject in cells]
 
+# %% ../../nbs/12_staleness/01_history.ipynb #2b7364c9
+def time_of(seconds: int) -> datetime:
+    "A commit's time; whoever makes a commit may give it any."
+    return datetime.fromtimestamp(min(max(seconds, 0), 253402300799), timezone.utc)  # To the end of 9999
+
 # %% ../../nbs/12_staleness/01_history.ipynb #d2e0bc41
 @dataclass(frozen=True)
 class Walk:
@@ -139,6 +144,9 @@ class Departure(NamedTuple):
     subject: str
 
 
+_HEAD = re.compile(r"/([0-9a-f]{40,64})\x1f(\d+)\x1f(.*)", re.S)  # No path begins with a slash
+
+
 def departures(
     repo: Repo,
     names: Iterable[str],
@@ -148,17 +156,16 @@ def departures(
     for name in names: wanted[path_end(name).rpartition("/")[2]].add(name)
     if not wanted or not (tip := tip_of(repo)): return {}
     said = git(repo.path, *LOG, "--no-renames", "--diff-filter=D", "--name-only",
-               "--format=%x01%H%x1f%ct%x1f%s", tip, "--").decode("utf-8", "replace")
+               "--format=/%H%x1f%ct%x1f%s", tip, "--").decode("utf-8", "replace")
     commit = when = subject = ""
     for token in said.split("\0"):
+        if m := _HEAD.fullmatch(token): commit, when, subject = m.groups(); continue
         path = token.lstrip("\n")
-        if path.startswith("\x01"): commit, when, subject = path[1:].split("\x1f", 2); continue
         parts = path.split("/")
         for n, name in ((n, x) for n, part in enumerate(parts) for x in wanted.get(part.lower(), ())):
             meant = "/".join(parts[:n + 1])
             if f"/{meant}".lower().endswith(path_end(name)):
-                day = datetime.fromtimestamp(int(when), timezone.utc)
-                found[name].append(Departure(path, meant, commit, day, subject))
+                found[name].append(Departure(path, meant, commit, time_of(int(when)), subject))
     return found
 
 # %% ../../nbs/12_staleness/01_history.ipynb #d1d12da1

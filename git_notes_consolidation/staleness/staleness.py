@@ -8,11 +8,11 @@ import re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
-from datetime import datetime, timezone
+from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from git_notes_consolidation.staleness.history import (
     Commit, departures, LOG, Move, Walk, WordChange, moves, objects, paths_of, read_commits, reverts, walk,
-    word_changes, words_present)
+    time_of, word_changes, words_present)
 from ..core.memory import Memory
 from .mentions import Kind, Mention, mentions_of, symbol_parts
 from ..store.git import Repo, RepoError, git, read_blobs, tips
@@ -112,7 +112,7 @@ def stale_of(
     now_at: str = "",
 ) -> Stale:
     "Laid at the door of a commit."
-    when = datetime.fromtimestamp(by.when, timezone.utc)
+    when = time_of(by.when)
     m, name = (about.memory, about.name) if isinstance(about, Lookup) else (about, None)
     kind: Kind
     kind, text, span = (name.kind, name.text, name.span) if name else ("commit", by.id[:9], None)

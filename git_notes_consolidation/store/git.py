@@ -56,8 +56,8 @@ def git(
 ) -> bytes:  # Its standard output
     "Run git; a failure is a `RepoError` with git's own words."
     try:
-        done = subprocess.run(["git", "-C", str(path), *args], input=input or b"", capture_output=True,
-                              env=git_env())
+        done = subprocess.run(["git", "-C", str(path), "-c", "core.fsmonitor=false", *args],
+                              input=input or b"", capture_output=True, env=git_env())
     except FileNotFoundError: raise RepoError("git is not installed, or not on the PATH") from None
     if done.returncode:
         said = done.stderr.decode(errors="replace")

@@ -130,6 +130,49 @@ def test_a_file_that_is_meant_badly(home):
     assert set(dead(home)) == {"src/app.py", "src/cache.py", "style.md", "lint"}
 
 
+@pytest.mark.parametrize("text, expected", [
+    (f"[x]({'a' * 300}.md) [y](gone.md)", {"a" * 300 + ".md", "gone.md"}),  # Longer than a file system's names
+    ("[x](:!src/x.py) [y](data/x.py) [z](gone.md)", {":!src/x.py", "gone.md"}),  # Git's sign for what to leave out
+    ("[x](nested/b.py) [y](nested/gone.py) [z](gone.md)", {"gone.md"}),
+    ("\ufeff---\nglobs: '[x](gone.md)'\n---\n[y](other.md)", {"other.md"}),
+    (f"[x]({'a/' * 50_000}b.md) [y](gone.md)", {"gone.md"}),
+    ("A line of no name.\n" * 60_000 + "[y](gone.md)", {"gone.md"}),  # Over 1 MB
+], ids=["long", "magic", "nested", "mark", "deep", "large"])
+def test_one_odd_name_costs_the_others_nothing(home, text, expected):
+    (home / ".gitignore").write_text("data/\n"); (home / "CLAUDE.md").write_text(text); (home / "data").mkdir()
+    new_repo(home / "nested", ()); (home / "nested" / "b.py").write_text("x")
+    (home / "Makefile").symlink_to("Makefile")
+    assert set(dead(home)) == expected
+
+
+def test_a_file_too_large_is_said_to_be_unchecked(home):
+    with open(home / "CLAUDE.md", "wb") as f: f.truncate(17 * 2**20)
+    said = gnc("tidy", "--check", repo=home)
+    assert said.code == 1 and "CLAUDE.md has more than 16 MB and cannot be checked" in " ".join(said.err.split())
+
+
+def test_odd_names_and_odd_days_of_commits(home, monkeypatch):
+    forged = "\x01" + "a" * 40 + "\x1f1\x1fx"
+    for name in ("\x01", "\x01x\x1fy", forged, "style.md"): (home / name).write_text(name)
+    (home / "web" / "package.json").write_text('{"scripts": {\n"build": "x",\n"lint": "x"}}')
+    git(home, "add", "."); git(home, "commit", "-qm", "Odd")
+    for name in ("\x01", "\x01x\x1fy", forged, "style.md"): (home / name).unlink()
+    (home / "web" / "package.json").write_text('{"scripts": {\n"build": "x"}}')
+    monkeypatch.setenv("GIT_COMMITTER_DATE", "@999999999999999 +0000")
+    git(home, "commit", "-qam", "Far")
+    found = {r["name"]: (r["what"], r["commit"]) for r in gnc("tidy", "--json", repo=home).json["dead"]}
+    far = git(home, "rev-parse", "HEAD").strip()
+    assert found["style.md"] == found["lint"] == ("deleted", far) and found["src/cache.py"][0] == "deleted"
+
+
+def test_a_repository_starts_no_program(home, tmp_path):
+    program, ran = tmp_path / "monitor", tmp_path / "ran"
+    program.write_text(f"#!/bin/sh\ntouch '{ran}'\n"); program.chmod(0o755)
+    git(home, "config", "core.fsmonitor", program)
+    assert "style.md" in dead(home) and not ran.exists()
+    git(home, "status"); assert ran.exists(), "or nothing is shown above"
+
+
 def test_a_file_elsewhere_is_said_to_be_unchecked(home, tmp_path):
     (tmp_path / "X.md").write_text("`a.py`")
     said = gnc("tidy", tmp_path / "X.md", "--check", repo=home)
@@ -186,6 +229,8 @@ def test_a_symbol_that_moved_is_told_where_it_is(home):
     (home / "src" / "main" / "run.py").write_text("x = 1\n"); (home / "src" / "begin.py").write_text("def start_all(): ...\n")
     git(home, "add", "."); git(home, "commit", "-qm", "Begin elsewhere")
     found, = dead_names(open_repo(home), {"A.md": "`start_all()` in `src/main/run.py`"})["A.md"]
+    git(home, "config", "color.ui", "always")
+    assert dead_names(open_repo(home / "src"), {"A.md": "`start_all()` in `src/main/run.py`"})["A.md"] == [found]
     assert found.reason.startswith("src/main/run.py has no start_all since ") and found.reason.endswith("“Begin elsewhere”; src/begin.py has it")
 
 
@@ -267,6 +312,14 @@ def test_no_piece_takes_more_than_its_length(piece):
     for text in (f"`{piece * (20_000 // len(piece))}`", f"```bash\n{piece * (100_000 // len(piece))}\n```", piece * (20_000 // len(piece))):
         begin = time.process_time(); file_names(text)
         assert time.process_time() - begin < 2
+
+
+@pytest.mark.parametrize("head, piece, end", [("make ", "-C ", "-"), ("make ", "-C x ", "-"), ("", ":1", "x"), ("", "::a", "!"), ("", "::a", "")])
+def test_no_end_takes_more_than_its_length(head, piece, end):
+    import time
+    for text in (f"`{head}{piece * 10_000}{end}`", f"```bash\n{head}{piece * 10_000}{end}\n```", f"[a](<{head}{piece * 10_000}{end}>)"):
+        begin = time.process_time(); file_names(text)
+        assert time.process_time() - begin < 0.5
 
 
 @pytest.mark.parametrize("head, piece", [("", "\n"), ("", " "), ("", "\t\n"), ('"php": "', " "), ('"node":', " "), ("requires-python = '", ">="), ("", "a: "),

@@ -121,7 +121,7 @@ def _find_dead(
         if files is not None: wanted = [_name_in_notes(p, top) for p in files]
         # A link's text is that of the file that it leads to
         else: wanted = [p for p in file_check.agent_files(tree) if not (top / p).is_symlink()]
-        texts = {p: t for p in wanted if (t := tree.read(p)) or p in tree.files}
+        texts = {p: t for p in wanted if (t := tree.read(p, True)) or p in tree.files}
         found = file_check.dead_names(repo, texts, tree)
     return dict(sorted(found.items(), key=lambda x: (-len(x[1]), x[0]))), texts
 
