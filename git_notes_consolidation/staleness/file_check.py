@@ -4,18 +4,18 @@
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #4f7ad3f2
 from __future__ import annotations
-import posixpath, re, sys
+import os, posixpath, re, sys
 from collections import defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from datetime import datetime, timezone
+from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
 from .definitions import (
     commands_of, DEFINERS, later_minimum, read_tree, Removal, removals, Tree, undefined)
 from .file_names import FileName, Kind, file_names, has_ending
 from .history import (
-    Commit, Departure, departures, is_shallow, LOG, read_commits, tip_of, words_present)
+    Commit, Departure, departures, is_shallow, LOG, read_commits, time_of, tip_of, words_present)
 from .mentions import reports
 from ..store.git import Repo, RepoError, git
 from ..text.words import words_of
@@ -81,8 +81,9 @@ def _ignored(repo: Repo, names: Collection[str]) -> set[str]:
     if (top := repo.worktree) is None: return set()
     # git asks no further after the first of these
     odd = {n for n in names if posixpath.normpath(n).startswith("..") or any(
-        (top / p).is_symlink() for p in [n, *map(str, Path(n).parents)])}
-    asked = sorted({x for n in {*names} - odd for x in (n, f"{n}/x")})
+        os.path.islink(top / p) for p in [n, *map(str, Path(n).parents)])}
+    # One that begins with git's sign of a pattern ends the whole answer
+    asked = sorted({x for n in {*names} - odd if n[:1] != ":" for x in (n, f"{n}/x")})
     if not asked: return odd
     try: said = git(top, "check-ignore", "--no-index", "-z", "--stdin", input="\0".join(asked).encode())
     except RepoError: return odd  # None of them
@@ -161,7 +162,7 @@ def _by(commit: str, when: datetime, subject: str) -> str:
 
 
 def _since(n: FileName, says: str, c: Commit) -> Dead:
-    when = datetime.fromtimestamp(c.when, timezone.utc)
+    when = time_of(c.when)
     return Dead(n, "deleted", f"{says} since {_by(c.id, when, c.subject)}", "", c.id, when)
 
 
@@ -177,6 +178,8 @@ _DENIED = re.compile(r"(?i)\b(?:no|not|never|don['’]t|without|avoid)\b[^.;:]*$
 
 def _tells_history(n: FileName) -> bool:
     "The same for a name that was there: of it much is said that does not tell that it is gone."
+    # A folder, or a name without a path, may be another one
+    if n.kind == "path" and not ("/" in n.text and has_ending(n.text)): return _tells(n)
     before, words = n.around.partition(n.text)[0], _NO_WORDS.sub(" ", n.around.replace(n.text, ""))
     return bool(_FORBIDDEN.search(before[-80:]) or _WAS.search(words) or reports(n.under)
                 or _OLD.search(n.under))
@@ -307,7 +310,8 @@ def _with_module(n: FileName, base: str, tree: Tree) -> list[FileName]:
 def _elsewhere(repo: Repo, word: str, path: str) -> str:
     "The only other file of the same language that has a word."
     like = f":(top,glob)**/*{posixpath.splitext(path)[1]}"
-    try: said = git(repo.path, "grep", "-l", "-z", "-w", "-F", "-e", word, tip_of(repo), "--", like)
+    try: said = git(repo.path, "grep", "-l", "-z", "-w", "-F", "--no-color", "--full-name", "-e", word,
+                    tip_of(repo), "--", like)
     except RepoError: return ""  # None has it, or a content is not here
     files = [x.partition(":")[2] for x in said.decode("utf-8", "replace").split("\0") if x]
     return f"; {files[0]} has it" if len(files) == 1 else ""
