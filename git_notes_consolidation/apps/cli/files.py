@@ -177,10 +177,11 @@ def _with_renames(
     except RepoError: return [*plans]
     if not plans or repo.worktree is None: return [*plans]
     top = repo.worktree.resolve()
-    def name(n: int, path: Path) -> str:
-        if path.is_relative_to(top): return path.relative_to(top).as_posix()
-        return str(n) if memory and path.is_relative_to(memory.resolve()) else ""
-    names = [name(n, p.file.real) for n, p in enumerate(plans)]
+    def name(path: Path) -> str:
+        if not memory: return path.relative_to(top).as_posix() if path.is_relative_to(top) else ""
+        home = memory.resolve()
+        return path.relative_to(home).as_posix().replace("/", ":") if path.is_relative_to(home) else ""
+    names = [name(p.file.real) for p in plans]
     found = files_renames.rename_edits(repo, {n: p.file.raw for n, p in zip(names, plans) if n})
     return [replace(p, edits=(*p.edits, *found.get(n, ()))) for n, p in zip(names, plans)]
 
@@ -335,7 +336,7 @@ def _plan_lines(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -
     "A plan for people."
     was, now = (f"{x['lines']:,} lines, {x['bytes'] / 1000:,.1f} kB"
                 for x in map(files_tidy.size_of, (p.file.raw, p.after)))
-    then = f" → {now}" if p.taken else ""
+    then = f" → {now}" if p.taken or p.edits else ""
     yield Text(plain(f"{p.file.path}: {counted_noun(len(p.file.entries), 'entry', 'entries')}, {was}{then}"),
                style="bold")
     if p.taken: yield Text(f"\n{'Removed' if done else 'Would be removed'}: {_how_many(p)}")
@@ -466,11 +467,19 @@ def _check_claude(call: Call) -> None:
 
 def _with_folder(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[files_tidy.FilePlan]:
     "Plans that also mend the index of Claude Code's folder, and write renamed paths anew in it."
-    folder = files_claude.read_folder(claude_folder(call.repo, os.environ))
-    index, plans = folder.top / files_claude.INDEX, _with_renames(
-        call, plans, folder.top if folder.of_project else None)
-    return [replace(p, edits=(*p.edits, *files_claude.folder_edits(folder))) if p.file.real == index.resolve()
-            and p.file.raw == folder.raw else p for p in plans]
+    folder, plans = files_claude.read_folder(claude_folder(call.repo, os.environ)), _with_renames(call, plans)
+    if folder.of_project: plans = _with_renames(call, plans, folder.top)
+    index = (folder.top / files_claude.INDEX).resolve()
+    if new := {p.file.real: _apart(p).after for p in plans if p.edits and p.file.real != index}:
+        folder = files_claude.read_folder(folder.top, new)
+    edits = files_claude.folder_edits(folder)
+    def mended(p: files_tidy.FilePlan) -> files_tidy.FilePlan:
+        if p.file.real != index or p.file.raw != folder.raw or not edits: return p
+        if p.over or any(t.why == "budget" for t in p.taken):
+            raise Usage("lines are linked or moved in MEMORY.md first, and that may be enough: run "
+                        "gnc tidy --claude --apply, then this again")
+        return replace(p, edits=(*p.edits, *edits))
+    return [*map(mended, plans)]
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #90878cdb
 @app.command(epilog=examples(
