@@ -58,13 +58,13 @@ class Topic:
     def all_words(self) -> str: return "\n".join((self.path, *self.fields.values(), self.text))
 
 
-_MARK = re.compile(r"\s*(?:(?:[-*+]|\d{1,9}[.)]|\[[ xX]\])\s+|[>|]\s*)*")
+_MARK = re.compile(r"\A\s*(?:(?:[-*+]|\d{1,9}[.)]|\[[ xX]\])\s+|[>|]\s*)*")
 
 
 def first_sentence(text: str, most: int = 120) -> str:
     "The first words below the headings, on one line."
-    lines = (x for x in text.split("\n") if not x.lstrip().startswith(("#", "```")) and re.search(r"\w", x))
-    line = next((x[m.end():].strip() for x in lines if (m := _MARK.match(x))), "")[:1000]
+    lines = (x for x in text.splitlines() if not x.lstrip().startswith(("#", "```")) and re.search(r"\w", x))
+    line = next(filter(None, (_MARK.sub("", x, 1).strip() for x in lines)), "")[:1000]
     s = line[:split_sentences(line)[0].end].strip() if line else ""
     return s if len(s) <= most else s[:most].rpartition(" ")[0] + " …"
 
@@ -208,7 +208,9 @@ def _dead(f: MemoryFolder, elsewhere: Callable[[str], bool]) -> Iterator[Problem
     for n in file_names(f.text):
         path = posixpath.normpath(n.text)
         if n.form != "link" or path.startswith("..") or f.topic_at(path): continue
-        if not os.path.exists(f.top / path) and not elsewhere(n.text):
+        odd = (f"{path}#", f"{path}?")  # A sign in a topic's name, and not the end of a path
+        there = os.path.exists(f.top / path) or any(t.path.startswith(odd) for t in f.topics)
+        if not there and not elsewhere(n.text):
             yield Problem("dead", INDEX, n.line, n.text, "the link leads to no file")
 
 
@@ -241,7 +243,8 @@ def problems_of(
     "What is wrong in a memory folder."
     if not f.raw.strip():
         why = "there is no index" if f.readable else "the index cannot be read"
-        return [Problem("index", INDEX, 1, INDEX, f"{why}, so no topic is")] * bool(f.topics or not f.readable)
+        found = [Problem("index", INDEX, 1, INDEX, f"{why}, so no topic is read")]
+        return found if f.topics or not f.readable else []
     found, there = [*_dead(f, elsewhere), *_items(f), *_copies(f)], reachable(f)
     if line := first_unread(f.raw):
         last = len(f.text.rstrip().split("\n"))

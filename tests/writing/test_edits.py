@@ -385,7 +385,7 @@ def mended(folder):
     return cf.read_folder(folder)
 
 
-@pytest.mark.parametrize("name", ["my notes.md", "p(1).md", "a b/c d.md", "a%20b.md", "Été.md", "it's [x].md", "b'`.md"])
+@pytest.mark.parametrize("name", ["my notes.md", "p(1).md", "a b/c d.md", "a%20b.md", "Été.md", "it's [x].md", "b'`.md", "c#.md"])
 def test_a_topic_of_any_name_gets_one_line_that_leads_to_it(tmp_path, name):
     fill(tmp_path, "# Memory\n\n- x\n", {}); (tmp_path / name).parent.mkdir(exist_ok=True); (tmp_path / name).write_text("# Notes\n\nAbout it.\n")
     f = mended(tmp_path)
@@ -404,7 +404,7 @@ def test_what_a_topic_says_of_itself_stays_words(tmp_path, said):
 
 
 FIRST = {"- **Port**: 8080": "**Port**: 8080", "- `make test` runs": "`make test` runs", "1. [x] Done here": "Done here", "> So it is": "So it is",
-         "---\n***\n\n_Sure_ it is": "_Sure_ it is", "# A\n\n@ada knows": "@ada knows", "": "", "-": "", "2024 was so": "2024 was so"}
+         "---\n***\n\n_Sure_ it is": "_Sure_ it is", "# A\n\n@ada knows": "@ada knows", "": "", "-": "", "1. \n2. x": "x", "2024 was so": "2024 was so"}
 
 
 def test_the_first_sentence_is_as_it_was_written(): assert {x: cf.first_sentence(x) for x in FIRST} == FIRST
