@@ -4,7 +4,7 @@
 
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #360483b9
 from __future__ import annotations
-import json, posixpath, re
+import json, os, posixpath, re
 from bisect import bisect_left
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
@@ -12,7 +12,9 @@ from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
+from urllib.parse import quote, unquote
 from ..staleness.file_check import Tree, dead_names, file_names
+from ..core.visible import inert, visible
 from ..store.git import Repo
 from ..text.words import split_sentences, words_of
 from .markdown import (
@@ -26,7 +28,7 @@ __all__ = ['MemoryFolder', 'read_folder', 'problems_of', 'gone_names', 'folder_e
 
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #12799508
 INDEX = "MEMORY.md"
-_HEADING = re.compile(r"^#{1,6}[ \t]+(.+?)[ \t#]*$", re.M)
+_HEADING = re.compile(r"^#{1,6}[ \t]+(.+)$", re.M)
 
 
 @dataclass(frozen=True)
@@ -40,7 +42,8 @@ class Topic:
     @property
     def title(self) -> str:
         head = _HEADING.search(self.text)
-        return " ".join((self.fields.get("title") or (head and head[1]) or self.name).split())
+        said = self.fields.get("title") or (head and head[1].rstrip(" \t#")) or self.name
+        return " ".join(said.split())
 
     @property
     def name(self) -> str: return self.fields.get("name") or posixpath.basename(self.path).removesuffix(".md")
@@ -55,10 +58,13 @@ class Topic:
     def all_words(self) -> str: return "\n".join((self.path, *self.fields.values(), self.text))
 
 
+_MARK = re.compile(r"\A\s*(?:(?:[-*+]|\d{1,9}[.)]|\[[ xX]\])\s+|[>|]\s*)*")
+
+
 def first_sentence(text: str, most: int = 120) -> str:
     "The first words below the headings, on one line."
-    lines = (x for x in text.split("\n") if not x.lstrip().startswith(("#", "```")))
-    line = next(filter(None, (re.sub(r"^\W+", "", x).strip() for x in lines)), "")[:1000]
+    lines = (x for x in text.splitlines() if not x.lstrip().startswith(("#", "```")) and re.search(r"\w", x))
+    line = next(filter(None, (_MARK.sub("", x, 1).strip() for x in lines)), "")[:1000]
     s = line[:split_sentences(line)[0].end].strip() if line else ""
     return s if len(s) <= most else s[:most].rpartition(" ")[0] + " …"
 
@@ -70,6 +76,7 @@ class MemoryFolder:
     raw: bytes  # The index; empty where there is none
     topics: tuple[Topic, ...]
     skipped: tuple[str, ...] = ()  # Files that cannot be read, and why
+    readable: bool = True  # The index
 
     @property
     def text(self) -> str: return text_of(self.raw, INDEX)
@@ -87,24 +94,31 @@ class MemoryFolder:
 
     def topic_at(self, path: str) -> Topic | None:
         "The topic that a link in the index leads to."
-        path = posixpath.normpath(path).casefold()
-        return next((t for t in (self.names.get(path),) if t and t.path.casefold() == path), None)
+        written = [posixpath.normpath(x).casefold() for x in (path, unquote(path, errors="surrogateescape"))]
+        found = ((self.names.get(x), x) for x in written)
+        return next((t for t, x in found if t and t.path.casefold() == x), None)
 
 
 def read_folder(
     top: Path,
+    planned: Mapping[Path, bytes] = {},  # What files are to hold, by their real path
 ) -> MemoryFolder:
     "A memory folder with its index and its topics."
-    raw, topics, skipped = b"", list[Topic](), list[str]()
+    raw, topics, skipped, readable = b"", list[Topic](), list[str](), True
     for p in (p for p in memory_files(top) if p.suffix == ".md"):
         path = p.relative_to(top).as_posix()
-        try: said = real_path(p).read_bytes(); text = text_of(said, path).replace("\r\n", "\n")
-        except (BadFile, OSError) as e: skipped.append(f"skipped: {e}"); continue
+        try:
+            said = planned.get(real := real_path(p)) or real.read_bytes()
+            text = re.sub(r"\r\n?", "\n", text_of(said, path))
+        except (BadFile, OSError) as e:
+            skipped.append(f"skipped: {e}")
+            readable = readable and path != INDEX
+            continue
         if path == INDEX: raw = said; continue
         fields, n = front_matter(text)
         body = text[n:].lstrip()
         topics.append(Topic(path, body.rstrip(), fields, text.count("\n", 0, len(text) - len(body)) + 1))
-    return MemoryFolder(top, raw, tuple(topics), tuple(skipped))
+    return MemoryFolder(top, raw, tuple(topics), tuple(skipped), readable)
 
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #792d5bb6
 LINES, BYTES = 200, 25_000
@@ -138,12 +152,14 @@ def first_unread(
 
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #6e6cd864
 _WIKI = re.compile(r"\[\[([^\[\]|#\n]{1,200})")
+_TARGET = re.compile(r"\]\(<?([^()<>\n]{1,900})>?\)")
 _ITEM = re.compile(r"\s*[-*+]\s+(?:\*\*|`)?\[([^\[\]\n]{1,300})\]\(([^()\s]{1,300})\)(.*)")
 
 
 def _mentioned(f: MemoryFolder, text: str) -> set[str]:
     "Topics that a text names."
     words = {n.text for n in file_names(text)} | {m[1].strip() for m in _WIKI.finditer(text)}
+    words |= {unquote(m[1], errors="surrogateescape") for m in _TARGET.finditer(text)}
     words |= {m[0] for m in re.finditer(r"(?<![\w.-])[\w.-]{1,200}\.md\b", text)}
     found = (f.names.get(x.casefold()) or f.names.get(posixpath.basename(x).casefold()) for x in words)
     return {t.path for t in found if t}
@@ -170,7 +186,7 @@ def items_of(f: MemoryFolder) -> list[Item]:
     "The items of the index that begin with a link to a topic."
     found = list[Item]()
     linked = {n.line for n in file_names(f.text) if n.form == "link"}  # And not in a block of code
-    for n, line in enumerate(f.text.replace("\r\n", "\n").split("\n"), 1):
+    for n, line in enumerate(re.sub(r"\r\n?", "\n", f.text).split("\n"), 1):
         if n in linked and (m := _ITEM.match(line)) and (t := f.topic_at(m[2])):
             found.append(Item(n, t, f"{m[1]} {m[3]}"))
     return found
@@ -192,7 +208,9 @@ def _dead(f: MemoryFolder, elsewhere: Callable[[str], bool]) -> Iterator[Problem
     for n in file_names(f.text):
         path = posixpath.normpath(n.text)
         if n.form != "link" or path.startswith("..") or f.topic_at(path): continue
-        if not (f.top / path).exists() and not elsewhere(n.text):
+        odd = (f"{path}#", f"{path}?")  # A sign in a topic's name, and not the end of a path
+        there = os.path.exists(f.top / path) or any(t.path.startswith(odd) for t in f.topics)
+        if not there and not elsewhere(n.text):
             yield Problem("dead", INDEX, n.line, n.text, "the link leads to no file")
 
 
@@ -224,7 +242,9 @@ def problems_of(
 ) -> list[Problem]:  # In the order of files and lines
     "What is wrong in a memory folder."
     if not f.raw.strip():
-        return [Problem("index", INDEX, 1, INDEX, "there is no index, so no topic is read")] * bool(f.topics)
+        why = "there is no index" if f.readable else "the index cannot be read"
+        found = [Problem("index", INDEX, 1, INDEX, f"{why}, so no topic is read")]
+        return found if f.topics or not f.readable else []
     found, there = [*_dead(f, elsewhere), *_items(f), *_copies(f)], reachable(f)
     if line := first_unread(f.raw):
         last = len(f.text.rstrip().split("\n"))
@@ -289,11 +309,21 @@ def _paths_for(title: str) -> Iterator[str]:
     yield from (f"{stem}{f'-{n}' if n > 1 else ''}.md" for n in range(first, 10_000))
 
 
+def _as_target(path: str) -> str:
+    "A path as a link's target; letters of all scripts stay, for those who read it as it is written."
+    return re.sub(r"[^\w./~-]", lambda m: quote(m[0], errors="surrogateescape"), path)
+
+
 def _line_of(title: str, path: str, hook: str) -> str:
-    title = title.translate({ord("["): "(", ord("]"): ")"})
-    return f"- [{title}]({path})" + (f" — {hook}" if hook and hook != title else "")
+    said = inert(visible(title)).translate({ord("["): "(", ord("]"): ")", ord("\\"): "\\\\", ord("`"): "\\`"})
+    more = f" — {inert(visible(hook))}" if hook and hook != title else ""
+    return f"- [{said}]({_as_target(path)}){more}"
 
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #344e59f5
+def _end_of_line(raw: bytes) -> str:
+    return "\r\n" if b"\r\n" in raw else "\r" if b"\r" in raw and b"\n" not in raw else "\n"
+
+
 def _move(f: MemoryFolder, s: Section, starts: Sequence[int], path: str, end: str) -> Edit:
     "A section that becomes a topic."
     was, head = f.raw[starts[s.first]:starts[s.last]], f.raw[starts[s.first]:starts[s.body]].decode().rstrip()
@@ -307,13 +337,16 @@ def _move(f: MemoryFolder, s: Section, starts: Sequence[int], path: str, end: st
 
 def _moves(f: MemoryFolder) -> Iterator[Edit]:
     "The sections that can leave an index, the longest first and rules last."
-    starts, end = line_starts(f.raw), "\r\n" if b"\r\n" in f.raw else "\n"
+    starts, end = line_starts(f.raw), _end_of_line(f.raw)
     lines, taken = [f.raw[a:b].decode() for a, b in zip(starts, starts[1:])], set[str]()
     able = [s for s in sections_of(f.raw) if _is_detail(f, lines[s.first:s.last])]
+    names = dict[str, Iterator[str]]()  # By the first one: of each heading those that are left
     for s in sorted(able, key=lambda s: (bool(_RULES.search(s.title)), starts[s.first] - starts[s.last])):
-        for path in _paths_for(s.title):
+        for path in names.setdefault(next(_paths_for(s.title)), _paths_for(s.title)):
+            if path in taken: continue
             e, there = _move(f, s, starts, path, end), f.top / path
-            if path not in taken and (not there.exists() or e.made and holds(there, e.made[1])): break
+            if not there.exists() or e.made and holds(there, e.made[1]): break
+        else: continue
         taken.add(path)
         if len(e.put) < len(e.out): yield e
 
@@ -331,13 +364,13 @@ def moved_sections(f: MemoryFolder, room: int) -> list[Edit]:
 def orphan_lines(f: MemoryFolder, orphans: Sequence[Topic]) -> list[Edit]:
     "A line for each topic that nothing leads to."
     if not orphans: return []
-    starts, end = line_starts(f.raw), "\r\n" if b"\r\n" in f.raw else "\n"
+    starts, end = line_starts(f.raw), _end_of_line(f.raw)
     lines = [_line_of(t.title, t.path, t.description) for t in orphans]
-    told, blocks = {i.line for i in items_of(f)}, blocks_of(f.text.replace("\r\n", "\n"))[0]
+    told, blocks = {i.line for i in items_of(f)}, blocks_of(re.sub(r"\r\n?", "\n", f.text))[0]
     ends = [b for bl in blocks for a, b in bl.items if a + 1 in told]
     at = ends[-1] if ends else len(starts) - 1
     while at and not f.raw[starts[at - 1]:starts[at]].strip(): at -= 1
-    open_ = at and not f.raw[:starts[at]].endswith(b"\n")
+    open_ = at and not f.raw[:starts[at]].endswith((b"\n", b"\r"))
     put = end * (bool(open_) + (not ends)) + "".join(x + end for x in lines)
     return [Edit(starts[at], b"", put.encode(), "linked", ", ".join(t.path for t in orphans))]
 
@@ -349,6 +382,7 @@ def folder_edits(
     if not f.raw.strip(): return []
     there = reachable(f)
     orphans = [t for t in f.topics if t.path not in there]
-    moved = moved_sections(f, len(orphans))
+    here = (f.top / INDEX).resolve().parent == f.top.resolve()  # Else a new topic would lie elsewhere
+    moved = moved_sections(f, len(orphans)) if here else []
     made = {e.reason for e in moved}
     return apart([*moved, *orphan_lines(f, [t for t in orphans if t.path not in made])])

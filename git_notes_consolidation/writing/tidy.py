@@ -330,8 +330,8 @@ def carry_along(edits: Sequence[Edit], places: Iterable[FilePlace] = ()) -> list
     def carried(e: Edit) -> Edit:
         if not e.made: return e
         inner = [replace(x, start=x.start - e.start) for x in edits
-                 if x is not e and e.start <= x.start and x.end <= e.end]
-        was, now = e.out.rstrip(), with_edits(e.out, apart(inner)).rstrip()
+                 if x is not e and e.start <= x.start < e.end and x.end <= e.end]
+        was, now = (x.decode().rstrip().encode() for x in (e.out, with_edits(e.out, apart(inner))))
         return replace(e, made=(e.made[0], e.made[1].replace(was, now, 1)))
     return [carried(e) for e in apart(edits, places)]
 

@@ -12,12 +12,13 @@ from helpers import git
 from hypothesis import given, strategies as st
 
 from git_notes_consolidation.core.memory import SAMPLE_NOW
+from git_notes_consolidation.core.visible import visible
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.writing import archive, claude_folder as cf
 from git_notes_consolidation.writing.reading import MemoryFile, claude_folder, entries_of, project_slug, read_memory_file
 from git_notes_consolidation.writing.renames import is_put_away, rename_edits
 from git_notes_consolidation.writing.archive import put_among
-from git_notes_consolidation.writing.tidy import Edit, FilePlan, apart, with_edits
+from git_notes_consolidation.writing.tidy import Edit, FilePlan, apart, carry_along, with_edits
 
 
 def file_of(raw, path="MEMORY.md"): return MemoryFile(path, Path(path), raw, entries_of(raw, path), SAMPLE_NOW)
@@ -373,3 +374,103 @@ def test_hostile_text_costs_seconds_at_most(tmp_path, piece):
     f = cf.read_folder(tmp_path / "m")
     cf.problems_of(f); cf.folder_edits(f)
     assert time.process_time() - begin < 6
+
+
+# What others wrote
+
+def mended(folder):
+    "The index of a folder after its edits, written and read again."
+    f = cf.read_folder(folder)
+    (folder / "MEMORY.md").write_bytes(with_edits(f.raw, cf.folder_edits(f)))
+    return cf.read_folder(folder)
+
+
+@pytest.mark.parametrize("name", ["my notes.md", "p(1).md", "a b/c d.md", "a%20b.md", "Été.md", "it's [x].md", "b'`.md", "c#.md"])
+def test_a_topic_of_any_name_gets_one_line_that_leads_to_it(tmp_path, name):
+    fill(tmp_path, "# Memory\n\n- x\n", {}); (tmp_path / name).parent.mkdir(exist_ok=True); (tmp_path / name).write_text("# Notes\n\nAbout it.\n")
+    f = mended(tmp_path)
+    assert [f.topic_at(m[2]) for x in f.text.split("\n") if (m := cf._ITEM.match(x))] == [f.topics[0]]
+    assert cf.folder_edits(f) == [] and cf.problems_of(f) == []
+
+
+@pytest.mark.parametrize("said", ["use <!-- x", "back\\", "a ` b", "\x1b[31mred\x07", "\u202etxt.exe", "![x](http://example.org/p.png)", "<img src=x>",
+                                  "[a](b.md) [[c", "[x]: http://example.org"])
+def test_what_a_topic_says_of_itself_stays_words(tmp_path, said):
+    fill(tmp_path, "# Memory\n\n- [A](a.md) — about a\n", {
+        "a.md": "# A\n", "b.md": f"# {said}\n\n{said}\n", "c.md": f"---\ntitle: 't {said}'\ndescription: 'd {said}'\n---\nx\n"})
+    f = mended(tmp_path)
+    assert [i.topic.path for i in cf.items_of(f)] == ["a.md", "b.md", "c.md"] and cf.problems_of(f) == []
+    assert f.text == visible(f.text) and "<" not in f.text and "](http" not in f.text and len([*cf._kept(f.text)]) == 1
+
+
+FIRST = {"- **Port**: 8080": "**Port**: 8080", "- `make test` runs": "`make test` runs", "1. [x] Done here": "Done here", "> So it is": "So it is",
+         "---\n***\n\n_Sure_ it is": "_Sure_ it is", "# A\n\n@ada knows": "@ada knows", "": "", "-": "", "1. \n2. x": "x", "2024 was so": "2024 was so"}
+
+
+def test_the_first_sentence_is_as_it_was_written(): assert {x: cf.first_sentence(x) for x in FIRST} == FIRST
+
+
+def test_a_line_behind_a_section_does_not_move_with_it():
+    for end in ("", "\u00a0", "\n\n"):
+        was = f"## A\n\nRun a.py{end}".encode()
+        move = Edit(0, was, b"[A](a.md)\n", made=("a.md", b"---\n\n" + was.decode().rstrip().encode() + b"\n"))
+        assert carry_along([move, Edit(move.end, b"", b"- [B](b.md)\n"), Edit(10, b"a.py", b"b.py")])[0].made[1] == b"---\n\n## A\n\nRun b.py\n"
+
+
+def test_a_budget_waits_until_the_folder_is_mended(memory):
+    was = bytes_of(memory)
+    said = gnc("tidy", "--claude", "--lines", "30", "--max-change", "1", "--apply")
+    assert said.code == 2 and "gnc tidy --claude --apply" in said.err and bytes_of(memory) == was
+    assert gnc("tidy", "--claude", "--apply").code == 0 and gnc("tidy", "--claude", "--lines", "30").code == 0
+
+
+def test_the_head_line_counts_what_is_written(memory):
+    assert "233 lines, 10.7 kB → 16 lines, 0.4 kB" in " ".join(gnc("tidy", "--claude").out.split())
+
+
+def test_a_topic_of_one_day_is_left_and_a_line_quotes_what_is_then_so(memory):
+    Path("src").mkdir(); Path("src/app.py").write_text("x\n" * 9)
+    save = ("-c", "user.name=a", "-c", "user.email=a@example.org", "commit", "-qm", "x")
+    git(".", "add", "."); git(".", *save); git(".", "mv", "src/app.py", "src/run.py"); git(".", *save)
+    for name in TOPICS: (memory / name).unlink()
+    fill(memory, "# Memory\n\n- x\n", {n: "Run `src/app.py` first.\n" for n in ("2026-03-01-deploy.md", "run.md")})
+    assert gnc("tidy", "--claude", "--apply").code == 0
+    assert "src/app.py" in (memory / "2026-03-01-deploy.md").read_text() and "src/run.py" in (memory / "run.md").read_text()
+    assert "(run.md) — Run `src/run.py` first." in (memory / "MEMORY.md").read_text()
+
+
+@pytest.mark.skipif(os.name == "nt", reason="links")
+def test_nothing_moves_where_the_index_lies_elsewhere(tmp_path):
+    fill(tmp_path / "sub", INDEX, {}); fill(tmp_path, topics=TOPICS); (tmp_path / "MEMORY.md").unlink()
+    (tmp_path / "MEMORY.md").symlink_to(Path("sub", "MEMORY.md"))
+    assert {e.why for e in cf.folder_edits(cf.read_folder(tmp_path))} == {"linked"}
+
+
+def test_a_file_keeps_the_end_of_line_that_it_has(tmp_path):
+    fill(tmp_path, "# Memory\r\r- [A](a.md)\r", {"a.md": "# A\r\rAbout a.\r", "b.md": "# B\r\rAbout b.\r"})
+    assert mended(tmp_path).raw == b"# Memory\r\r- [A](a.md)\r- [B](b.md) \xe2\x80\x94 About b.\r"
+
+
+def test_an_index_that_cannot_be_read_is_not_missing(memory):
+    (memory / "MEMORY.md").write_bytes(b"- \xff\n")
+    row, = (p for p in gnc("--json", "tidy", "--claude", "--check").json["problems"] if p["what"] == "index")
+    assert "cannot be read" in row["reason"]
+
+
+def test_a_link_with_a_name_that_no_disk_takes_is_dead(memory):
+    fill(memory, f"# Memory\n\n- [A](docs/{'a' * 290}.md)\n", {})
+    assert "dead" in {p[0] for p in wrong()}
+
+
+@pytest.mark.parametrize("text", ["# " + "#" * 50_000 + "x", "# " + " \t" * 50_000 + "x", "- " * 50_000 + "x", "[x] " * 25_000, "\\" * 100_000])
+def test_a_hostile_topic_costs_seconds_at_most(tmp_path, text):
+    fill(tmp_path, "# Memory\n\n- x\n", {"a.md": text + "\n"})
+    begin = time.process_time()
+    cf.folder_edits(cf.read_folder(tmp_path))
+    assert time.process_time() - begin < 1.5
+
+
+def test_many_sections_of_one_name_cost_a_second(tmp_path):
+    fill(tmp_path, "# M\n\n" + "".join(f"## A\n\n- a\n- b\n- c\n- d {n}\n\n" for n in range(1200)), {})
+    begin = time.process_time()
+    assert [e.reason for e in cf.folder_edits(cf.read_folder(tmp_path))][:2] == ["a.md", "a-2.md"] and time.process_time() - begin < 4
