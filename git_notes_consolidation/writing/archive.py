@@ -208,8 +208,7 @@ def _runs(raw: bytes) -> list[tuple[_Row, list[_Row]]]:
         except (ValueError, RecursionError): continue
         if not isinstance(r, dict) or not isinstance(run := r.get("run"), str): continue
         kind, start, said, put = r.get("kind"), r.get("start"), r.get("bytes"), r.get("put", "")
-        texts = isinstance(said, str) and isinstance(put, str)
-        if kind == "entry" and texts and isinstance(start, int) and 0 <= start <= LARGEST:
+        if kind == "entry" and isinstance(start, int) and isinstance(said, str) and isinstance(put, str):
             entries[run][start, said, put] = r
         if kind in ("tidy", "undo"): runs.pop(run, None)
         if kind == "tidy" and _is_run(r): runs[run] = r
@@ -306,7 +305,9 @@ def _restore(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str, now: date
     if r.get("after") == sha(raw):
         before = put_back(raw, entries)
         return before if sha(before) == r.get("before") else None
-    if not (found := put_among(str(r.get("text", "")).encode(errors="replace"), raw, entries)): return None
+    base = str(r.get("text", "")).encode(errors="replace")
+    if not all(0 <= at <= len(base) and base.startswith(put, at) for at, _, put in _pieces(entries)): return None
+    if not (found := put_among(base, raw, entries)): return None
     f = MemoryFile(shown, Path(shown), found[0], entries_of(found[0], shown), now)
     return found[0] if still_says(f, [FilePlace(shown, a, b, (1, 1)) for a, b in found[1]]) else None
 

@@ -211,6 +211,12 @@ def test_an_odd_row_is_passed_over(home, row):
     assert gnc("tidy", "--undo").code == 2 and "nothing to take back" in gnc("tidy", "CLAUDE.md", "--undo").err
 
 
+@given(st.integers(-9, 40), TEXT, TEXT, TEXT, TEXT)
+def test_no_place_that_an_archive_names_breaks_undo(start, out, put, text, now):
+    rows = [{"start": start, "bytes": out, "put": put}, {"start": 3, "bytes": out, "put": ""}]
+    archive._restore({"text": text}, rows, now.encode(), "M.md", SAMPLE_NOW)
+
+
 @pytest.mark.skipif(os.name == "nt", reason="/dev/zero")
 @pytest.mark.parametrize("kind", ["link", "pipe", "folder", "large"])
 def test_an_archive_is_a_file_that_can_be_read(home, kind):
