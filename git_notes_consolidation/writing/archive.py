@@ -179,7 +179,8 @@ def apply_tidy(
 
 def holds(path: Path, raw: bytes) -> bool:
     "Is it a file of just these bytes, and no link?"
-    return path.is_file() and not path.is_symlink() and path.read_bytes() == raw
+    if not path.is_file() or path.is_symlink() or path.stat().st_size != len(raw): return False
+    return path.read_bytes() == raw
 
 
 def _writable_mode(path: Path, shown: str) -> int:
@@ -343,7 +344,8 @@ def undo_tidy(
                             "under the name that it had then")
     mode = _writable_mode(path, shown)
     with _lock_archive(archive) as handle:
-        raw = path.read_bytes()
+        with open(path, "rb") as f: raw = f.read(LARGEST + 1)
+        if len(raw) > LARGEST: raise BadFile(f"{shown} has more than {LARGEST:,} bytes; is it a memory file?")
         for r, entries in _runs(handle.read()):
             before = raw if r.get("before") == sha(raw) else _restore(r, entries, raw, shown, now)
             if before is None:

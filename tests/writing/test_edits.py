@@ -273,6 +273,8 @@ def test_the_diff_of_all_files_is_shown_while_it_is_written(home):
 def test_a_file_without_end_is_left(home):
     (home / "CLAUDE.md").touch(); os.truncate(home / "CLAUDE.md", 2 ** 36); (home / "GEMINI.md").write_text("Start `src/app.py`\n")
     assert gnc("tidy", "--apply").code == 0 and (home / "GEMINI.md").read_text() == "Start `src/main/run.py`\n"
+    os.truncate(home / "GEMINI.md", 2 ** 36)
+    assert "is it a memory file?" in gnc("tidy", "GEMINI.md", "--undo").err
 
 
 def test_a_file_that_was_renamed_is_undone_under_its_old_name(home):
