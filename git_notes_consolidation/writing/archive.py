@@ -65,8 +65,8 @@ def archive_lines(
 def _in_git_dir(path: Path) -> Path | None:
     "Where the archive of a file of a repository lies; none: it is in no repository."
     try:
-        said = git(path.parent, "rev-parse", "--is-inside-work-tree", "--git-common-dir", "--absolute-git-dir",
-                   "--show-prefix")
+        said = git(path.parent, "rev-parse", "--is-inside-work-tree", "--git-common-dir",
+                   "--absolute-git-dir", "--show-prefix")
     except RepoError: return None
     inside, common, home, above, *rest = os.fsdecode(said).split("\n")
     if inside != "true" or rest != [""]: return None  # A bare repository, or a path of several lines
@@ -197,7 +197,8 @@ _MORE = {"text": "", "edits": 0}  # An older version's run has none
 
 def _is_run(r: _Row) -> bool:
     "A run's own line, of which each part is of its type."
-    return r.keys() >= _RUN.keys() and all(isinstance(r.get(k, x), type(x)) for k, x in (_RUN | _MORE).items())
+    typed = all(isinstance(r.get(k, x), type(x)) for k, x in (_RUN | _MORE).items())
+    return typed and r.keys() >= _RUN.keys()
 
 
 def _runs(raw: bytes) -> list[tuple[_Row, list[_Row]]]:
@@ -307,14 +308,15 @@ def _restore(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str, now: date
         before = put_back(raw, entries)
         return before if sha(before) == r.get("before") else None
     base = str(r.get("text", "")).encode(errors="replace")
-    if not all(0 <= at <= len(base) and base.startswith(put, at) for at, _, put in _pieces(entries)): return None
+    known = all(0 <= at <= len(base) and base.startswith(put, at) for at, _, put in _pieces(entries))
+    if not known: return None
     if not (found := put_among(base, raw, entries)): return None
     f = MemoryFile(shown, Path(shown), found[0], entries_of(found[0], shown), now)
     return found[0] if still_says(f, [FilePlace(shown, a, b, (1, 1)) for a, b in found[1]]) else None
 
 
-def _unmake(path: Path, entries: Sequence[_Row]) -> tuple[list[str], list[str]]:  # Those that stay; that went
-    "Take away the files that a run made, where they hold what it wrote: all of that is in the file again."
+def _unmake(path: Path, entries: Sequence[_Row]) -> tuple[list[str], list[str]]:
+    "Take away the files that a run made, where they hold what it wrote; those that stay, and that went."
     left, gone = list[str](), list[str]()
     for name, text in ((r.get("made"), r.get("text")) for r in entries):
         if not isinstance(name, str) or not isinstance(text, str) or name != Path(name).name: continue
@@ -345,7 +347,8 @@ def undo_tidy(
     mode = _writable_mode(path, shown)
     with _lock_archive(archive) as handle:
         with open(path, "rb") as f: raw = f.read(LARGEST + 1)
-        if len(raw) > LARGEST: raise BadFile(f"{shown} has more than {LARGEST:,} bytes; is it a memory file?")
+        if len(raw) > LARGEST:
+            raise BadFile(f"{shown} has more than {LARGEST:,} bytes; is it a memory file?")
         for r, entries in _runs(handle.read()):
             before = raw if r.get("before") == sha(raw) else _restore(r, entries, raw, shown, now)
             if before is None:
@@ -358,3 +361,21 @@ def undo_tidy(
             n, m = (0, 0) if before == raw else (r["entries"], r.get("edits", 0))
             return Undone(r["run"], n, before != raw and r["after"] != sha(raw), m, tuple(left), tuple(gone))
     raise NothingToUndo(f"nothing to take back: {shown} is as it was before it was tidied")
+
+# %% ../../nbs/16_writing/09_archive.ipynb #04fe14f4
+def undo_last(
+    files: Mapping[str, Path],  # The real paths by the names that are shown
+    now: datetime,
+    several: bool,  # Only those that were written last
+) -> tuple[dict[str, Undone], list[RepoError]]:  # And what could not come back
+    "Take back the last run on files."
+    when = {p: last_applied(real) for p, real in files.items()}
+    times = sorted({x for x in when.values() if x}, reverse=True)
+    back, refused = dict[str, Undone](), list[RepoError]()
+    for some in [[p for p in files if when[p] == x] for x in times] if several else [[*files]]:
+        refused = []
+        for p in some:
+            try: back[p] = undo_tidy(files[p], p, now)
+            except RepoError as e: refused.append(e)
+        if back or not all(isinstance(e, NothingToUndo) for e in refused): break
+    return back, refused

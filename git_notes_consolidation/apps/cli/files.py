@@ -62,7 +62,6 @@ def _name_in_notes(path: Path, top: Path | None) -> str:
         if top: return real.relative_to(top.resolve()).as_posix()
     return f"{real.parent.name}-{digest('file', real.parent.as_posix())[5:9]}/{real.name}"
 
-
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #1ccd38d1
 def _amount(text: str | None, option: str) -> int | None:
     "A number, optionally in thousands."
@@ -212,7 +211,7 @@ def _edit_lines(p: files_tidy.FilePlan, done: bool, most: int = 10) -> Iterator[
     yield from (grid, "")
 
 
-def _how_to_write(call: Call, plans: Sequence[files_tidy.FilePlan], files: Iterable[Path] | None) -> list[Text]:
+def _how_to_write(call: Call, plans: Sequence[Any], files: Iterable[Path] | None) -> list[Text]:
     if not plans: return []
     again = _command(call, *map(str, files or ()), "--apply")
     return [Text(f"To write it: {again}; --diff shows it as a diff.\n")]
@@ -295,7 +294,8 @@ def _doubt_lines(call: Call, x: files_tidy.Doubt, done: bool) -> Iterator[Text]:
     if x.newer.place.headings: yield Text(f"   {plain(' › '.join(x.newer.place.headings), 160)}", style="dim")
     yield from _marked(x.older.text, x.newer.text)
     if x.older.loose and not done:
-        yield Text(f"   If so: {_command(call, x.older.place.path)} --take {x.older.place.lines[0]}", style="dim")
+        take = _command(call, x.older.place.path, "--take", str(x.older.place.lines[0]))
+        yield Text(f"   If so: {take}", style="dim")
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #0b0434e7
 def _plan_row(p: files_tidy.FilePlan, run: str = "") -> dict[str, Any]:
@@ -315,9 +315,8 @@ MOST = 1 / 3  # Share of a file that a budget may remove unasked
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #3b4a6be6
 def _command(call: Call, *words: str, name: str = "tidy") -> str:
-    "A command to type next, for the repository that this one was for."
-    where = [] if call.repo == "." else ["--repo", call.repo]
-    return plain(shlex.join(["gnc", *where, name, *words]))
+    "What to type next, for the same repository."
+    return plain(shlex.join(["gnc", *(["--repo", call.repo] if call.repo != "." else []), name, *words]))
 
 
 def _how_many(p: files_tidy.FilePlan) -> str:
@@ -378,28 +377,14 @@ def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
     return done, refused
 
 
-def _take_back(call: Call, files: Sequence[Path]) -> tuple[list[dict[str, Any]], list[RepoError]]:
-    "What came back in some files, and what could not."
-    rows, refused = list[dict[str, Any]](), list[RepoError]()
-    for p in files:
-        try: u = files_archive.undo_tidy(files_reading.real_path(p), str(p), call.clock())
-        except RepoError as e: refused.append(e); continue
-        rows.append({"path": str(p), "run_id": u.run, "entries": u.entries, "edits": u.edits,
-                     "edited": u.edited, "left": [*u.left], "unmade": [*u.unmade]})
-    return rows, refused
-
-
 def _undo(call: Call, found: Sequence[Path], several: bool) -> None:
-    "Take the last run back; of several files, in those that it wrote, or the one before if it left nothing."
-    when = {p: files_archive.last_applied(files_reading.real_path(p)) for p in found}
-    times = sorted({x for x in when.values() if x}, reverse=True)
-    runs = [[p for p in found if when[p] == x] for x in times] if several else [[*found]]
-    if not runs: raise Usage("nothing to undo: no file there was changed by gnc tidy --apply")
-    rows, refused = list[dict[str, Any]](), list[RepoError]()
-    for files in runs:
-        rows, refused = _take_back(call, files)
-        if rows or not all(isinstance(e, files_archive.NothingToUndo) for e in refused): break
-    if not rows: raise refused[0]
+    "Take the last run back; of several files, in those that it wrote."
+    files = {str(p): files_reading.real_path(p) for p in found}
+    back, refused = files_archive.undo_last(files, call.clock(), several)
+    if not back: raise refused[0] if refused else Usage("nothing to undo: no file there was changed by "
+                                                        "gnc tidy --apply")
+    rows = [{"path": p, "run_id": u.run, "entries": u.entries, "edits": u.edits, "edited": u.edited,
+             "left": [*u.left], "unmade": [*u.unmade]} for p, u in back.items()]
     call.show({"undone": rows, "refused": [*map(str, refused)]}, *map(_undone_line, rows))
     _end(call, (), [*map(str, refused)])
 
@@ -519,10 +504,8 @@ def tidy(
     if codex: paths = [*(paths or ()), *map(str, codex_files(os.environ))]
     acts = apply or undo or take or diff or lines or bytes_ or tokens
     if (check or sarif) and acts: raise Usage("--check and --sarif only look; they go with files")
-    if apply and undo: raise Usage("use either --apply or --undo, not both")
-    if undo and (take or diff or lines or bytes_ or tokens):
-        raise Usage("--undo takes a whole run back: it goes with files, and with none of --diff, --take, --lines, "
-                    "--bytes and --tokens")
+    if undo and (apply or take or diff or lines or bytes_ or tokens):
+        raise Usage("--undo goes with files only: no --apply, --diff, --take, --lines, --bytes or --tokens")
     if claude and check and not paths: return _check_claude(call)
     named = paths or claude
     if not (named or check or sarif or take or lines or bytes_ or tokens) and (apply or undo or diff):
@@ -596,7 +579,6 @@ def _counts_table(files: Sequence[dict[str, Any]]) -> Table:
     for c in table.columns[1:]: c.justify = "right"
     return table
 
-
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #31bc0969
 _RECORDS = re.compile(r"(?:^|/)(?:adrs?|decisions)/[^/]+\.md$")
 _NO_MEMORY = re.compile(r"(?:^|/)(?:agents|commands|output-styles|skills|prompts)/")  # What is run, not known
@@ -623,7 +605,6 @@ def _count_entries(path: Path) -> int:
             with suppress(RepoError): n += len(files_reading.read_memory_file(p, blame=False).entries)
     return n
 
-
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #cafb94f3
 def _offer_files(call: Call) -> None:
     "Say which files could be imported, and how."
@@ -641,7 +622,6 @@ def _offer_files(call: Call) -> None:
     call.show([{"path": name, "entries": n} for name, n in found.items()],
               Text("Files here that may hold memories; nothing was written. See what is new in them:"),
               Text(f"  {again}", overflow="ignore"), "", table, *more)
-
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #16ee07ac
 @app.command("import", epilog=examples(
