@@ -4,11 +4,11 @@
 
 # %% ../../nbs/16_writing/09_archive.ipynb #13e470f9
 from __future__ import annotations
-import hashlib, json, os, time, uuid
+import hashlib, json, os, stat, time, uuid
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
@@ -19,12 +19,12 @@ from ..core.visible import json_line
 from ..store.events import _try_lock, Locked
 from ..store.git import git, RepoError
 from ..consolidation.plan import Guard
-from .markdown import BadFile, FilePlace, line_starts
+from .markdown import BadFile, FilePlace, LARGEST, line_starts
 from .reading import ARCHIVE, MemoryFile, entries_of
 from .tidy import Edit, FilePlan, Taken, still_says, with_edits
 
 # %% auto #0
-__all__ = []
+__all__ = ['MOST']
 
 # %% ../../nbs/16_writing/09_archive.ipynb #b554e7ff
 class Changed(Guard):
@@ -62,28 +62,54 @@ def archive_lines(
     return run, [{"run": run, "at": now.isoformat()} | r for r in rows]
 
 # %% ../../nbs/16_writing/09_archive.ipynb #fff4ca37
+def _in_git_dir(path: Path) -> Path | None:
+    "Where the archive of a file of a repository lies; none: it is in no repository."
+    try:
+        said = git(path.parent, "rev-parse", "--is-inside-work-tree", "--git-common-dir",
+                   "--absolute-git-dir", "--show-prefix")
+    except RepoError: return None
+    inside, common, home, above, *rest = os.fsdecode(said).split("\n")
+    if inside != "true" or rest != [""]: return None  # A bare repository, or a path of several lines
+    shared, own = Path(path.parent, common).resolve(), Path(home).resolve()
+    where = shared / "gnc" / "tidy" if own == shared else shared / "gnc" / "worktrees" / own.name / "tidy"
+    return where / above / (path.name + ARCHIVE)
+
+
+def _tracked(path: Path) -> bool:
+    return bool(git(path.parent, "ls-files", "-z", "--", f":(literal,icase){path.name}"))
+
+
 def archive_of(path: Path) -> Path:  # Of a file's real path
     "Where what is taken out of a file goes."
     beside = path.with_name(path.name + ARCHIVE)
-    if os.path.lexists(beside): return beside
-    try: said = git(path.parent, "rev-parse", "--is-inside-work-tree", "--absolute-git-dir", "--show-prefix")
-    except RepoError: return beside
-    inside, home, above, *rest = os.fsdecode(said).split("\n")
-    odd = inside != "true" or rest != [""]  # A bare repository, or a path of several lines
-    return beside if odd else Path(home, "gnc", "tidy", above, beside.name)
+    inside = _in_git_dir(path)
+    if inside is None: return beside
+    older = os.path.lexists(beside) and not os.path.lexists(inside) and not _tracked(beside)
+    return beside if older else inside
 
 # %% ../../nbs/16_writing/09_archive.ipynb #a4f03540
-@contextmanager
-def _lock_archive(path: Path, patience: float = 10.0) -> Iterator[IO[bytes]]:
-    "The archive, open and held."
-    flags = os.O_RDWR | os.O_CREAT | os.O_APPEND | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_BINARY", 0)
-    try:
-        path.parent.mkdir(parents=True, exist_ok=True)
-        handle = os.fdopen(os.open(path, flags, 0o600), "r+b")
+MOST = 16 * LARGEST  # Bytes of an archive; a run of the largest file takes less than half
+
+
+def _open_archive(path: Path, flags: int) -> IO[bytes]:
+    "An archive, if it is a file that can be read as a whole; no link, device or pipe."
+    flags |= sum(getattr(os, f"O_{x}", 0) for x in ("NOFOLLOW", "NONBLOCK", "BINARY"))
+    try: fd = os.open(path, flags, 0o600)
     except OSError as e:
         raise BadFile(f"the archive {path} cannot be opened: {e.strerror}; it must be a file that you may "
                       f"write") from None
-    with handle:
+    found = os.fstat(fd)
+    if stat.S_ISREG(found.st_mode) and found.st_size <= MOST:
+        return os.fdopen(fd, "r+b" if flags & os.O_RDWR else "rb")
+    os.close(fd)
+    raise BadFile(f"the archive {path} must be a file of at most {MOST:,} bytes; move it away, and try again")
+
+
+@contextmanager
+def _lock_archive(path: Path, patience: float = 10.0) -> Iterator[IO[bytes]]:
+    "The archive, open and held."
+    with suppress(OSError): path.parent.mkdir(parents=True, exist_ok=True)
+    with _open_archive(path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as handle:
         deadline = time.monotonic() + patience
         while True:
             try: _try_lock(handle); break
@@ -142,6 +168,8 @@ def apply_tidy(
     run, rows = archive_lines(p, now)
     with _lock_archive(archive_of(real)) as handle:
         if real.read_bytes() != p.file.raw: raise Changed(_MOVED.format(p.file.path))
+        if handle.seek(0, os.SEEK_END) > MOST // 2:
+            raise BadFile(f"the archive {handle.name} is full; move it away, and run it again")
         _append(handle, rows)
         for name, raw in (e.made for e in p.edits if e.made):
             if not holds(real.with_name(name), raw): _replace(real.with_name(name), raw, None, mode)
@@ -151,7 +179,8 @@ def apply_tidy(
 
 def holds(path: Path, raw: bytes) -> bool:
     "Is it a file of just these bytes, and no link?"
-    return path.is_file() and not path.is_symlink() and path.read_bytes() == raw
+    if not path.is_file() or path.is_symlink() or path.stat().st_size != len(raw): return False
+    return path.read_bytes() == raw
 
 
 def _writable_mode(path: Path, shown: str) -> int:
@@ -162,6 +191,14 @@ def _writable_mode(path: Path, shown: str) -> int:
 
 # %% ../../nbs/16_writing/09_archive.ipynb #c4079ccb
 _Row = Mapping[str, Any]
+_RUN = {"at": "", "before": "", "after": "", "entries": 0}
+_MORE = {"text": "", "edits": 0}  # An older version's run has none
+
+
+def _is_run(r: _Row) -> bool:
+    "A run's own line, of which each part is of its type."
+    typed = all(isinstance(r.get(k, x), type(x)) for k, x in (_RUN | _MORE).items())
+    return typed and r.keys() >= _RUN.keys()
 
 
 def _runs(raw: bytes) -> list[tuple[_Row, list[_Row]]]:
@@ -176,7 +213,7 @@ def _runs(raw: bytes) -> list[tuple[_Row, list[_Row]]]:
         if kind == "entry" and isinstance(start, int) and isinstance(said, str) and isinstance(put, str):
             entries[run][start, said, put] = r
         if kind in ("tidy", "undo"): runs.pop(run, None)
-        if kind == "tidy": runs[run] = r
+        if kind == "tidy" and _is_run(r): runs[run] = r
     return [(r, [*entries[run].values()]) for run, r in reversed(runs.items())]
 
 # %% ../../nbs/16_writing/09_archive.ipynb #825c4fdf
@@ -258,6 +295,11 @@ class Undone:
     edited: bool  # Was the file edited since? Then it is not what it was, to the byte
     edits: int = 0
     left: tuple[str, ...] = ()  # Files that the run made, and that somebody has written in since
+    unmade: tuple[str, ...] = ()  # Those that went
+
+
+class NothingToUndo(BadFile):
+    "No run on a file is left that did anything to it."
 
 
 def _restore(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str, now: datetime) -> bytes | None:
@@ -265,27 +307,31 @@ def _restore(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str, now: date
     if r.get("after") == sha(raw):
         before = put_back(raw, entries)
         return before if sha(before) == r.get("before") else None
-    if not (found := put_among(str(r.get("text", "")).encode(errors="replace"), raw, entries)): return None
+    base = str(r.get("text", "")).encode(errors="replace")
+    known = all(0 <= at <= len(base) and base.startswith(put, at) for at, _, put in _pieces(entries))
+    if not known: return None
+    if not (found := put_among(base, raw, entries)): return None
     f = MemoryFile(shown, Path(shown), found[0], entries_of(found[0], shown), now)
     return found[0] if still_says(f, [FilePlace(shown, a, b, (1, 1)) for a, b in found[1]]) else None
 
 
-def _unmake(path: Path, entries: Sequence[_Row]) -> list[str]:  # Those that stay
-    "Take away the files that a run made, where they hold what it wrote: all of that is in the file again."
-    left = []
+def _unmake(path: Path, entries: Sequence[_Row]) -> tuple[list[str], list[str]]:
+    "Take away the files that a run made, where they hold what it wrote; those that stay, and that went."
+    left, gone = list[str](), list[str]()
     for name, text in ((r.get("made"), r.get("text")) for r in entries):
         if not isinstance(name, str) or not isinstance(text, str) or name != Path(name).name: continue
         made = path.with_name(name)
-        if holds(made, text.encode(errors="replace")): made.unlink()
+        if holds(made, text.encode(errors="replace")): made.unlink(); gone.append(name)
         elif os.path.lexists(made): left.append(name)
-    return left
+    return left, gone
 
 # %% ../../nbs/16_writing/09_archive.ipynb #a63cb092
 def last_applied(path: Path) -> str:  # Empty: nothing was, or it was taken back
     "When a file's last run was that was not taken back, as the archive has it."
-    try: runs = _runs(archive_of(path).read_bytes())
-    except OSError: return ""
-    return str(runs[0][0].get("at", "")) if runs else ""
+    try:
+        with _open_archive(archive_of(path), os.O_RDONLY) as handle: runs = _runs(handle.read())
+    except RepoError: return ""
+    return str(runs[0][0]["at"]) if runs else ""
 
 
 def undo_tidy(
@@ -295,19 +341,41 @@ def undo_tidy(
 ) -> Undone:
     "Take the last run on a file back."
     archive = archive_of(path)
-    if not archive.exists(): raise BadFile(f"{shown} has no archive; gnc tidy has written nothing in it")
+    if not os.path.lexists(archive):
+        raise NothingToUndo(f"{shown}: there is no archive under this name. If gnc tidy wrote in it, undo it "
+                            "under the name that it had then")
     mode = _writable_mode(path, shown)
     with _lock_archive(archive) as handle:
-        raw = path.read_bytes()
+        with open(path, "rb") as f: raw = f.read(LARGEST + 1)
+        if len(raw) > LARGEST:
+            raise BadFile(f"{shown} has more than {LARGEST:,} bytes; is it a memory file?")
         for r, entries in _runs(handle.read()):
             before = raw if r.get("before") == sha(raw) else _restore(r, entries, raw, shown, now)
             if before is None:
                 raise Changed(f"{shown} was edited where something was changed; nothing was written. What "
                               f"stood there is in {archive}: copy back what you need")
             if before != raw: _replace(path, before, raw, mode)
-            left = _unmake(path, entries)
-            if before == raw: continue  # Cut off before the file was replaced
+            left, gone = _unmake(path, entries)
+            if before == raw and not gone: continue  # Cut off before the file was replaced
             _append(handle, [{"kind": "undo", "run": r["run"], "at": now.isoformat()}])
-            return Undone(str(r["run"]), int(r["entries"]), r.get("after") != sha(raw),
-                          int(r.get("edits", 0)), tuple(left))
-    raise BadFile(f"nothing to take back: {shown} is as it was before it was tidied")
+            n, m = (0, 0) if before == raw else (r["entries"], r.get("edits", 0))
+            return Undone(r["run"], n, before != raw and r["after"] != sha(raw), m, tuple(left), tuple(gone))
+    raise NothingToUndo(f"nothing to take back: {shown} is as it was before it was tidied")
+
+# %% ../../nbs/16_writing/09_archive.ipynb #04fe14f4
+def undo_last(
+    files: Mapping[str, Path],  # The real paths by the names that are shown
+    now: datetime,
+    several: bool,  # Only those that were written last
+) -> tuple[dict[str, Undone], list[RepoError]]:  # And what could not come back
+    "Take back the last run on files."
+    when = {p: last_applied(real) for p, real in files.items()}
+    times = sorted({x for x in when.values() if x}, reverse=True)
+    back, refused = dict[str, Undone](), list[RepoError]()
+    for some in [[p for p in files if when[p] == x] for x in times] if several else [[*files]]:
+        refused = []
+        for p in some:
+            try: back[p] = undo_tidy(files[p], p, now)
+            except RepoError as e: refused.append(e)
+        if back or not all(isinstance(e, NothingToUndo) for e in refused): break
+    return back, refused
