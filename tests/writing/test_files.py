@@ -540,7 +540,8 @@ def test_a_long_line_takes_its_length(home):
 
 def test_a_commit_may_name_a_year_that_no_calendar_has(home):
     env = {**os.environ, "GIT_AUTHOR_DATE": "@999999999999999 +0000", "GIT_COMMITTER_DATE": "@1 +0000"}
-    git(home, "init", "-q"); git(home, "add", "MEMORY.md"); subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"], cwd=home, env=env, check=True)
+    git(home, "init", "-q"); git(home, "add", "MEMORY.md")
+    subprocess.run(["git", "-c", "user.name=a", "-c", "user.email=a@b", "commit", "-qm", "x"], cwd=home, env=env, check=True)
     assert gnc("tidy", "MEMORY.md").code == 0
 
 

@@ -27,7 +27,7 @@ from ...writing import (
     archive as files_archive, claude_folder as files_claude, notes as files_notes, reading as files_reading,
     renames as files_renames, tidy as files_tidy)
 from ...writing.reading import claude_folder, codex_files
-from ...writing.markdown import Entry, line_starts, shown_title, text_of
+from ...writing.markdown import Entry, LARGEST, line_starts, shown_title, text_of
 from ...writing.review import word_diff
 
 # %% auto #0
@@ -61,7 +61,6 @@ def _name_in_notes(path: Path, top: Path | None) -> str:
     with suppress(ValueError):
         if top: return real.relative_to(top.resolve()).as_posix()
     return f"{real.parent.name}-{digest('file', real.parent.as_posix())[5:9]}/{real.name}"
-
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #1ccd38d1
 def _amount(text: str | None, option: str) -> int | None:
@@ -160,7 +159,7 @@ def _rename_plans(call: Call, paths: Iterable[Path]) -> list[files_tidy.FilePlan
     plans = list[files_tidy.FilePlan]()
     for p in paths:
         with suppress(RepoError, OSError):
-            raw = (real := files_reading.real_path(p)).read_bytes()
+            with open(real := files_reading.real_path(p), "rb") as f: raw = f.read(LARGEST + 1)
             text_of(raw, str(p))
             file = files_reading.MemoryFile(str(p), real, raw, (), call.clock())
             plans.append(files_tidy.FilePlan(file))
@@ -177,10 +176,11 @@ def _with_renames(
     except RepoError: return [*plans]
     if not plans or repo.worktree is None: return [*plans]
     top = repo.worktree.resolve()
-    def name(n: int, path: Path) -> str:
-        if path.is_relative_to(top): return path.relative_to(top).as_posix()
-        return str(n) if memory and path.is_relative_to(memory.resolve()) else ""
-    names = [name(n, p.file.real) for n, p in enumerate(plans)]
+    def name(path: Path) -> str:
+        if not memory: return path.relative_to(top).as_posix() if path.is_relative_to(top) else ""
+        home = memory.resolve()
+        return path.relative_to(home).as_posix().replace("/", ":") if path.is_relative_to(home) else ""
+    names = [name(p.file.real) for p in plans]
     found = files_renames.rename_edits(repo, {n: p.file.raw for n, p in zip(names, plans) if n})
     return [replace(p, edits=(*p.edits, *found.get(n, ()))) for n, p in zip(names, plans)]
 
@@ -212,9 +212,10 @@ def _edit_lines(p: files_tidy.FilePlan, done: bool, most: int = 10) -> Iterator[
     yield from (grid, "")
 
 
-def _how_to_write(plans: Sequence[files_tidy.FilePlan], files: Iterable[Path] | None) -> list[Text]:
+def _how_to_write(call: Call, plans: Sequence[Any], files: Iterable[Path] | None) -> list[Text]:
     if not plans: return []
-    return [Text(f"To write it: {_command(*map(str, files or ()), '--apply')}; --diff shows it as a diff.\n")]
+    again = _command(call, *map(str, files or ()), "--apply")
+    return [Text(f"To write it: {again}; --diff shows it as a diff.\n")]
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #d568cbe2
 def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: bool) -> None:
@@ -232,7 +233,7 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: b
     rows = [{"path": p} | x.to_dict() for p, xs in found.items() for x in xs]
     lines = [x for p, xs in found.items() if xs for x in _dead_lines(p, xs)]
     moved = _rename_plans(call, [_from_here(repo, p) for p, xs in found.items() if _any_renamed(xs)])
-    lines += [x for p in moved for x in _edit_lines(p, False, 5)] + _how_to_write(moved, files)
+    lines += [x for p in moved for x in _edit_lines(p, False, 5)] + _how_to_write(call, moved, files)
     lines += [f"{plain(c.path)}: {c.same} of its {c.lines} lines are in {plain(c.whole)} too; a line "
               f"@{plain(os.path.relpath(c.whole, os.path.dirname(c.path)))} in their place imports them, in "
               "Claude Code and Gemini." for c in twins]
@@ -284,7 +285,7 @@ def _marked(older: str, newer: str) -> Iterator[Text]:
     yield line
 
 
-def _doubt_lines(x: files_tidy.Doubt, done: bool) -> Iterator[Text]:
+def _doubt_lines(call: Call, x: files_tidy.Doubt, done: bool) -> Iterator[Text]:
     "Two entries that only a person can judge, and the command that answers."
     asks = {"repeated": "Duplicate?", "replaced": "Replaced?", "part": "Replaced in part?"}
     one_file = x.older.place.path == x.newer.place.path
@@ -294,7 +295,8 @@ def _doubt_lines(x: files_tidy.Doubt, done: bool) -> Iterator[Text]:
     if x.newer.place.headings: yield Text(f"   {plain(' › '.join(x.newer.place.headings), 160)}", style="dim")
     yield from _marked(x.older.text, x.newer.text)
     if x.older.loose and not done:
-        yield Text(f"   If so: {_command(x.older.place.path)} --take {x.older.place.lines[0]}", style="dim")
+        take = _command(call, x.older.place.path, "--take", str(x.older.place.lines[0]))
+        yield Text(f"   If so: {take}", style="dim")
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #0b0434e7
 def _plan_row(p: files_tidy.FilePlan, run: str = "") -> dict[str, Any]:
@@ -313,7 +315,9 @@ def _plan_row(p: files_tidy.FilePlan, run: str = "") -> dict[str, Any]:
 MOST = 1 / 3  # Share of a file that a budget may remove unasked
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #3b4a6be6
-def _command(*words: str) -> str: return plain(shlex.join(["gnc", "tidy", *words]))
+def _command(call: Call, *words: str, name: str = "tidy") -> str:
+    "What to type next, for the same repository."
+    return plain(shlex.join(["gnc", *(["--repo", call.repo] if call.repo != "." else []), name, *words]))
 
 
 def _how_many(p: files_tidy.FilePlan) -> str:
@@ -331,19 +335,19 @@ def _needed_share(plans: Sequence[files_tidy.FilePlan], most: float | None) -> f
     return math.ceil(share * 100) / 100 if share > (MOST if most is None else most) else 0.0
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #739294b6
-def _plan_lines(p: files_tidy.FilePlan, done: bool, all_: bool, most: int = 8) -> Iterator[Any]:
+def _plan_lines(call: Call, p: files_tidy.FilePlan, done: bool, most: int = 8) -> Iterator[Any]:
     "A plan for people."
     was, now = (f"{x['lines']:,} lines, {x['bytes'] / 1000:,.1f} kB"
                 for x in map(files_tidy.size_of, (p.file.raw, p.after)))
-    then = f" → {now}" if p.taken else ""
+    then = f" → {now}" if p.taken or p.edits else ""
     yield Text(plain(f"{p.file.path}: {counted_noun(len(p.file.entries), 'entry', 'entries')}, {was}{then}"),
                style="bold")
     if p.taken: yield Text(f"\n{'Removed' if done else 'Would be removed'}: {_how_many(p)}")
-    shown = p.taken if all_ else p.taken[:most]
+    shown = p.taken if call.verbose else p.taken[:most]
     for t in shown: yield from _taken_lines(t)
     if len(p.taken) > len(shown): yield Text(f"… and {len(p.taken) - len(shown)} more; -v shows all")
     if p.asked: yield Text("\nFor you to decide; nothing is done about these:")
-    for x in p.asked: yield from _doubt_lines(x, done)
+    for x in p.asked: yield from _doubt_lines(call, x, done)
     if not (p.taken or p.asked or p.over or p.edits):
         yield Text("Nothing to do: no duplicates, nothing replaced.")
     if p.over: yield from _over_lines(p)
@@ -376,16 +380,12 @@ def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
 
 def _undo(call: Call, found: Sequence[Path], several: bool) -> None:
     "Take the last run back; of several files, in those that it wrote."
-    when = {p: files_archive.last_applied(files_reading.real_path(p)) for p in found}
-    files = [p for p in found if not several or when[p] and when[p] == max(when.values())]
-    if not files: raise Usage("nothing to undo: no file there was changed by gnc tidy --apply")
-    rows, refused = list[dict[str, Any]](), list[RepoError]()
-    for p in files:
-        try: u = files_archive.undo_tidy(files_reading.real_path(p), str(p), call.clock())
-        except RepoError as e: refused.append(e); continue
-        rows.append({"path": str(p), "run_id": u.run, "entries": u.entries, "edits": u.edits,
-                     "edited": u.edited, "left": [*u.left]})
-    if not rows: raise refused[0]
+    files = {str(p): files_reading.real_path(p) for p in found}
+    back, refused = files_archive.undo_last(files, call.clock(), several)
+    if not back: raise refused[0] if refused else Usage("nothing to undo: no file there was changed by "
+                                                        "gnc tidy --apply")
+    rows = [{"path": p, "run_id": u.run, "entries": u.entries, "edits": u.edits, "edited": u.edited,
+             "left": [*u.left], "unmade": [*u.unmade]} for p, u in back.items()]
     call.show({"undone": rows, "refused": [*map(str, refused)]}, *map(_undone_line, rows))
     _end(call, (), [*map(str, refused)])
 
@@ -396,6 +396,8 @@ def _undone_line(r: dict[str, Any]) -> str:
     many = [counted_noun(*x) for x in named if x[0]]
     told = f"{' and '.join(many)} {'is' if r['entries'] + r['edits'] == 1 else 'are'} taken back"
     left = f" {', '.join(r['left'])} was written in since and stays." if r["left"] else ""
+    if not many: return plain(f"{r['path']} is as it was; what was made beside it is removed: "
+                              f"{', '.join(r['unmade'])}.{left}")
     ends = ("the file is what it was, byte for byte.", "what was written since stays.")
     return plain(f"{r['path']}: {told}; {ends[r['edited']]}{left}")
 
@@ -424,7 +426,7 @@ def _write_renames(call: Call, apply: bool, diff: bool) -> None:
         return _end(call, (), refused)
     left, _ = _find_dead(call, open_repo(call.repo), None)
     told = [x for p in plans for x in _edit_lines(p, p.file.path in done)]
-    end = [Text(f"Undo: {_command('--undo')}\n")] if done else _how_to_write(plans, None)
+    end = [Text(f"Undo: {_command(call, '--undo')}\n")] if done else _how_to_write(call, plans, None)
     if refused: end = []
     elif not plans: end = [Text("Nothing to write: no path of which it is certain where it went.\n")]
     call.show({"files": [_plan_row(p, done.get(p.file.path, "")) for p in plans], "applied": apply,
@@ -466,11 +468,19 @@ def _check_claude(call: Call) -> None:
 
 def _with_folder(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[files_tidy.FilePlan]:
     "Plans that also mend the index of Claude Code's folder, and write renamed paths anew in it."
-    folder = files_claude.read_folder(claude_folder(call.repo, os.environ))
-    index, plans = folder.top / files_claude.INDEX, _with_renames(
-        call, plans, folder.top if folder.of_project else None)
-    return [replace(p, edits=(*p.edits, *files_claude.folder_edits(folder))) if p.file.real == index.resolve()
-            and p.file.raw == folder.raw else p for p in plans]
+    folder, plans = files_claude.read_folder(claude_folder(call.repo, os.environ)), _with_renames(call, plans)
+    if folder.of_project: plans = _with_renames(call, plans, folder.top)
+    index = (folder.top / files_claude.INDEX).resolve()
+    if new := {p.file.real: _apart(p).after for p in plans if p.edits and p.file.real != index}:
+        folder = files_claude.read_folder(folder.top, new)
+    edits = files_claude.folder_edits(folder)
+    def mended(p: files_tidy.FilePlan) -> files_tidy.FilePlan:
+        if p.file.real != index or p.file.raw != folder.raw or not edits: return p
+        if p.over or any(t.why == "budget" for t in p.taken):
+            raise Usage("lines are linked or moved in MEMORY.md first, and that may be enough: run "
+                        "gnc tidy --claude --apply, then this again")
+        return replace(p, edits=(*p.edits, *edits))
+    return [*map(mended, plans)]
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #90878cdb
 @app.command(epilog=examples(
@@ -503,13 +513,14 @@ def tidy(
     if codex: paths = [*(paths or ()), *map(str, codex_files(os.environ))]
     acts = apply or undo or take or diff or lines or bytes_ or tokens
     if (check or sarif) and acts: raise Usage("--check and --sarif only look; they go with files")
+    if undo and (apply or take or diff or lines or bytes_ or tokens):
+        raise Usage("--undo goes with files only: no --apply, --diff, --take, --lines, --bytes or --tokens")
     if claude and check and not paths: return _check_claude(call)
     named = paths or claude
-    if not (named or check or sarif or take or lines or bytes_ or tokens) and apply + undo + diff == 1:
+    if not (named or check or sarif or take or lines or bytes_ or tokens) and (apply or undo or diff):
         return _undo(call, _read_by_agents(call), True) if undo else _write_renames(call, apply, diff)
     if check or sarif or not (named or acts):
         return _check_files(call, _paths(call, paths, claude) if named else None, check, sarif)
-    if apply and undo: raise Usage("use either --apply or --undo, not both")
     found = _paths(call, paths, claude)
     if undo: return _undo(call, found, claude or any(Path(p).is_dir() for p in paths or ()))
     budget = _budget(lines, bytes_, tokens)
@@ -523,7 +534,7 @@ def tidy(
     else:
         where = [*(paths or ()), *(["--claude"] if claude else [])]
         some = [p for p in plans if p.taken or p.asked or p.over or p.edits] or plans[:1]
-        told = [x for p in some for x in _plan_lines(p, p.file.path in done, call.verbose)]
+        told = [x for p in some for x in _plan_lines(call, p, p.file.path in done)]
         wrong = _claude_problems(call)[1] if claude else []  # After what was written
         edits = [x for p in plans for x in _edit_lines(p, p.file.path in done)]
         dead = dict[str, list[file_check.Dead]]()
@@ -533,13 +544,13 @@ def tidy(
                     for p, run in done.items() if run]
         if archives:
             told.append(Text(f"What was there before is in {plain(', '.join(archives), 200)}.\n"
-                             f"Undo: {_command(*where)} --undo"))
+                             f"Undo: {_command(call, *where)} --undo"))
         elif not apply and any(p.taken or p.edits for p in plans):
             share = _needed_share(plans, max_change) or max_change
             more = (("lines", lines), ("bytes", bytes_), ("tokens", tokens),
                     *(("take", n) for n in take or ()), ("max-change", share and f"{share:.2f}"))
             again = [*where, *(w for k, v in more if v for w in (f"--{k}", str(v)))]
-            told.append(Text(f"Nothing was written. To do it: {_command(*again)} --apply"))
+            told.append(Text(f"Nothing was written. To do it: {_command(call, *again)} --apply"))
         call.show({"files": rows, "applied": apply, "refused": refused, "passed": skipped,
                    "problems": [p._asdict() for p in wrong],
                    "dead": [{"path": p} | x.to_dict() for p, xs in dead.items() for x in xs]},
@@ -577,7 +588,6 @@ def _counts_table(files: Sequence[dict[str, Any]]) -> Table:
     for c in table.columns[1:]: c.justify = "right"
     return table
 
-
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #31bc0969
 _RECORDS = re.compile(r"(?:^|/)(?:adrs?|decisions)/[^/]+\.md$")
 _NO_MEMORY = re.compile(r"(?:^|/)(?:agents|commands|output-styles|skills|prompts)/")  # What is run, not known
@@ -604,7 +614,6 @@ def _count_entries(path: Path) -> int:
             with suppress(RepoError): n += len(files_reading.read_memory_file(p, blame=False).entries)
     return n
 
-
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #cafb94f3
 def _offer_files(call: Call) -> None:
     "Say which files could be imported, and how."
@@ -618,11 +627,10 @@ def _offer_files(call: Call) -> None:
     for name, n in [*found.items()][:20]: table.add_row(plain(name, 60), str(n))
     table.columns[1].justify = "right"
     more = [f"… and {len(found) - 20} more"] if len(found) > 20 else []
-    again = shlex.join(["gnc", "import", *[*found][:6], "--dry-run"])
+    again = _command(call, *[*found][:6], "--dry-run", name="import")
     call.show([{"path": name, "entries": n} for name, n in found.items()],
               Text("Files here that may hold memories; nothing was written. See what is new in them:"),
-              Text(plain(f"  {again}"), overflow="ignore"), "", table, *more)
-
+              Text(f"  {again}", overflow="ignore"), "", table, *more)
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #16ee07ac
 @app.command("import", epilog=examples(
