@@ -189,11 +189,11 @@ _NO_WORDS = re.compile(r"`[^`\n]*`|\S*/\S*")  # A path that holds `old`
 _WAS = re.compile(
     r"(?i)\b(?:remov(?:ed|al|ing)|delet(?:ed|ion|ing)|dropped|renamed|moved|merged|split|replac(?:ed|es)|"
     r"deprecated|superseded|obsolete|gone|no longer|formerly|previously|retired|extracted|migrated|fixed|"
-    r"consolidated|refactored|generated|historical\w*|archived|was|were|had|did|"
+    r"consolidated|refactored|generated|historical\w*|archived|(?:was|were) (?:in|located|called|named)|"
     r"used to (?:be|live|have|hold|sit|contain))\b|→|->|=>")
 _FORBIDDEN = re.compile(  # Not "Do not edit"
-    r"(?i)(?:\bno|\bwithout|\b(?:not|never|don['’]t|avoid)\s+(?:\w+\s+){0,2}?(?:creat|add|introduc|mak|us|writ|"
-    r"put|commit|plac|generat|bring|hav|exist)\w*)\b[^.;:]*$")
+    r"(?i)(?:\bno|\bwithout|\b(?:not|never|don['’]t|avoid)\s+(?:\w+\s+){0,2}?(?:creat|add|introduc|"
+    r"mak|us|writ|put|commit|plac|generat|bring|hav|exist)\w*)\b[^.;:]*$")
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #81aa8d5b
 def _meant(n: FileName, base: str, found: Sequence[Departure]) -> bool:
