@@ -15,7 +15,7 @@ from .definitions import (
     commands_of, DEFINERS, later_minimum, read_tree, Removal, removals, Tree, undefined)
 from .file_names import FileName, Kind, file_names, has_ending
 from .history import (
-    Commit, Departure, departures, is_shallow, LOG, read_commits, time_of, tip_of, words_present)
+    Commit, Departure, departures, is_shallow, LOG, objects, read_commits, time_of, tip_of, words_present)
 from .mentions import reports
 from ..store.git import Repo, RepoError, git
 from ..text.words import words_of
@@ -370,7 +370,8 @@ def _lost_paths(repo: Repo, names: Mapping[str, Sequence[FileName]], texts: Mapp
     ignored = _ignored(repo, {x for p, ns in absent.items() for n in ns for x in places(n, p)})
     absent = {p: [n for n in ns if not places(n, p) & ignored] for p, ns in absent.items()}
     was = departures(repo, {x for ns in absent.values() for n in ns for x in _asked(n)})
-    whole, out = not is_shallow(repo), {}
+    heads = {f"HEAD:{x}" for p, ns in absent.items() for n in ns for x in places(n, p)}
+    whole, last, out = not is_shallow(repo), {x[5:] for x in objects(repo, heads)}, {}
     for p, ns in absent.items():
         english = is_english(texts[p])
         gone = {n: [d for x in _asked(n) for d in was.get(x, ()) if _can_mean(n, d, base[p], tree)]
@@ -378,11 +379,18 @@ def _lost_paths(repo: Repo, names: Mapping[str, Sequence[FileName]], texts: Mapp
         unknown = {n for n in ns if not gone[n]}
         other, strange = {"tree": _other_layouts(names[p], unknown)}, _of_another(p, names[p], unknown)
         found = (_gone(repo, n, base[p], gone[n], tree) if gone[n] else
+                 _uncommitted(n) if places(n, p) & last else
                  _missing(n, base[p], tree, whole, english) for n in ns
                  if n.form == "link" or (gone[n] or not strange) and n.under not in other.get(n.form, ())
                  and not (_ANYWHERE.search(p) and (n.form == "tree" or n.text.startswith("."))))
         out[p] = [d for d in found if d]
     return out
+
+
+def _uncommitted(n: FileName) -> Dead | None:
+    "A path that the last commit has: what took it away is not committed yet."
+    if n.form not in ("link", "import") and _tells_history(n): return None
+    return Dead(n, "deleted", "in the last commit, but no longer in the worktree")
 
 
 def _asked(n: FileName) -> list[str]:

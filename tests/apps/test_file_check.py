@@ -59,6 +59,13 @@ def test_only_what_tells_that_it_went_is_left_alone(home, text, told):
     assert dead(home) == ({"src/cache.py": ("deleted", "")} if told else {})
 
 
+@pytest.mark.parametrize("staged", [True, False])
+def test_what_went_and_is_not_committed_yet_is_said_so(home, staged):
+    (home / "CLAUDE.md").write_text("See [it](src/main/run.py) and `src/main/run.py`\n")
+    git(home, "rm", "-q", "src/main/run.py") if staged else (home / "src/main/run.py").unlink()
+    assert "in the last commit, but no longer in the worktree" in gnc("tidy", repo=home, width=200).out and len(dead(home)) == 1
+
+
 @pytest.mark.parametrize("name", ["memory-bank/progress.md", "memory-bank/journal/start.md", "memory-bank/2026_03_01_start.md", "CHANGELOG.md"])
 def test_what_tells_of_its_day_may_name_what_is_gone(home, name):
     (home / name).parent.mkdir(parents=True, exist_ok=True)

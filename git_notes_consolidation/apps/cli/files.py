@@ -234,9 +234,9 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: b
     lines = [x for p, xs in found.items() if xs for x in _dead_lines(p, xs)]
     moved = _rename_plans(call, [_from_here(repo, p) for p, xs in found.items() if _any_renamed(xs)])
     lines += [x for p in moved for x in _edit_lines(p, False, 5)] + _how_to_write(call, moved, files)
-    lines += [f"{plain(c.path)}: {c.same} of its {c.lines} lines are in {plain(c.whole)} too; a line "
-              f"@{plain(os.path.relpath(c.whole, os.path.dirname(c.path)))} in their place imports them, in "
-              "Claude Code and Gemini." for c in twins]
+    lines += [f"{plain(c.path)}: {c.same} of its {c.lines} lines are in {plain(c.whole)} too" + (
+        f"; a line @{plain(os.path.relpath(c.whole, os.path.dirname(c.path)))} in their place imports them."
+        if os.path.basename(c.path) in ("CLAUDE.md", "GEMINI.md") else ".") for c in twins]
     many = counted_noun(len(found), "file")
     if shallow:
         call.warn("This clone is shallow: what moved or was deleted before it is not recognized. "
