@@ -310,7 +310,7 @@ def _with_module(n: FileName, base: str, tree: Tree) -> list[FileName]:
 def _elsewhere(repo: Repo, word: str, path: str) -> str:
     "The only other file of the same language that has a word."
     like = f":(top,glob)**/*{posixpath.splitext(path)[1]}"
-    try: said = git(repo.path, "grep", "-l", "-z", "-w", "-F", "--no-color", "--full-name", "-e", word,
+    try: said = git(repo.path, "grep", "-l", "-z", "-w", "-F", "--no-color", "--full-name", f"-e{word}",
                     tip_of(repo), "--", like)
     except RepoError: return ""  # None has it, or a content is not here
     files = [x.partition(":")[2] for x in said.decode("utf-8", "replace").split("\0") if x]

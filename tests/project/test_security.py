@@ -132,8 +132,8 @@ NO_OPTION = {
     "a full name of a ref, from git or written here": "ref *prefixes *refs *REFS.values() f'{spec}:{spec}'",
     "the name of an object, from git": "kept *([f'^{since}'] if since else []) "
                                      "then now tip commit base top f'{mine}...{tip}' f'{tip}^{{tree}}' mine *tips.values() *ours *theirs "
-                                     "*commits here[ref] f'{commit}^1'",
-    "constants, or words that stand in the function, the names of objects last": "*LOG *LOG[2:] _FIELDS *args *fork *w.since(since) what how *flags",
+                                     "*commits here[ref] f'{commit}^1' f'{commit}^1:{path}' tip_of(repo)",
+    "constants, or words that stand in the function, the names of objects last": "*LOG *LOG[2:] _FIELDS *args *fork *w.since(since) *since what how *flags",
     "a path that was resolved": "str(origin) str(home) str(file.absolute())"}
 
 
