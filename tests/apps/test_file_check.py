@@ -327,7 +327,7 @@ def test_no_end_takes_more_than_its_length(head, piece, end):
     import time
     for text in (f"`{head}{piece * 10_000}{end}`", f"```bash\n{head}{piece * 10_000}{end}\n```", f"[a](<{head}{piece * 10_000}{end}>)"):
         begin = time.process_time(); file_names(text)
-        assert time.process_time() - begin < 0.5
+        assert time.process_time() - begin < 1.5
 
 
 @pytest.mark.parametrize("head, piece", [("", "\n"), ("", " "), ("", "\t\n"), ('"php": "', " "), ('"node":', " "), ("requires-python = '", ">="), ("", "a: "),

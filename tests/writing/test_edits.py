@@ -478,7 +478,7 @@ def test_hostile_text_costs_seconds_at_most(tmp_path, piece):
     begin = time.process_time()
     f = cf.read_folder(tmp_path / "m")
     cf.problems_of(f); cf.folder_edits(f)
-    assert time.process_time() - begin < 6
+    assert time.process_time() - begin < 12
 
 
 # What others wrote

@@ -521,15 +521,16 @@ LINES = {"items": "- 2026-01-{d}: Service s{n} of host h{m} answers on port {n}\
 
 
 @pytest.mark.parametrize("line", LINES.values(), ids=[*LINES])
-def test_twice_the_lines_take_no_more_than_thrice_the_time(line):
+def test_four_times_the_lines_take_no_more_than_eight_times_the_time(line):
+    "Quadratic would be sixteen; of three times the shortest, because others may work here too."
     def seconds(n):
         text = "# M\n\n- a\n" + "".join(line.format(n=k, m=k % 97, d=f"{k % 28 + 1:02}") for k in range(n))
         begin = time.process_time()
         plan(text, Budget(lines=200))
         return time.process_time() - begin
-    seconds(500)
-    few, many = seconds(4000), seconds(8000)
-    assert many < 3 * few + 0.3 and many < 8
+    times = [(seconds(2000), seconds(8000)) for _ in range(3)]
+    few, many = map(min, zip(*times))
+    assert many < 8 * few + 0.3
 
 
 def test_a_long_line_takes_its_length(home):
