@@ -86,6 +86,14 @@ def _counting(call: Call) -> Iterator[Callable[[str, int], Callable[..., None]]]
             return lambda *_: bar.advance(task)
         yield begin
 
+# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #0d55d8dc
+def _environment(call: Call) -> Any:
+    "The environment without what the repository may not set."
+    from git_notes_consolidation.llm.providers import outside
+    try: top = open_repo(call.repo).worktree
+    except NoRepository: top = None
+    return outside(os.environ, top)
+
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #243d28d0
 def _supersession(call: Call, data: Path | None, failures: int, chains: Path | None, four_way: bool
                   ) -> tuple[str, dict[str, Any]]:
@@ -200,14 +208,6 @@ def evaluate(
     if what == "supersession" and document["pairs"]["pooled"]["all"]["failed"]: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #98b0a61e
-def _environment(call: Call) -> Any:
-    "The environment without what the repository may not set."
-    from git_notes_consolidation.llm.providers import outside
-    try: top = open_repo(call.repo).worktree
-    except NoRepository: top = None
-    return outside(os.environ, top)
-
-
 def _replies(call: Call) -> Path | str:
     "Where replies are kept; nowhere outside of a repository."
     try: repo = open_repo(call.repo)
