@@ -5,8 +5,9 @@
 # %% ../../nbs/12_staleness/06_file_check.ipynb #4f7ad3f2
 from __future__ import annotations
 import os, posixpath, re, sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
@@ -25,21 +26,54 @@ from pathlib import Path
 __all__ = ['Dead', 'dead_names']
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #70d433c6
+class Moved(NamedTuple):
+    "A pair of files of a commit, as git sees it."
+    now: str
+    alike: int  # Percent
+    texts: tuple[str, str]  # The object names
+
+
+class Moves(NamedTuple):
+    "What a commit did to files."
+    moved: dict[str, Moved]  # By the old path
+    went: Counter[str]  # How often a text or a file's name left
+    came: Counter[str]
+
+
 @lru_cache(maxsize=64)
-def _renames(repo: Repo, commit: str) -> dict[str, tuple[str, int]]:
-    "Old path to new, and how much of it is the same, in percent."
+def moves_of(repo: Repo, commit: str) -> Moves:
+    "What a commit renamed."
+    found, tokens = Moves({}, Counter(), Counter()), iter(_raw_diff(repo, commit))
+    for head in tokens:
+        if not head: break
+        _, _, old, new, status = head.split(" ")
+        path = next(tokens)
+        now = next(tokens) if status[0] in "RC" else path
+        if status[0] == "R": found.moved[path] = Moved(now, int(status[1:]), (old, new))
+        if status[0] in "RD": found.went.update((old, posixpath.basename(path)))
+        if status[0] in "RAC": found.came.update((new, posixpath.basename(now)))
+    return found
+
+
+def _raw_diff(repo: Repo, commit: str) -> list[str]:
+    "Git's pairs by content; where a content is not in this clone, those that moved unchanged."
     for how in ("-M", "-M100%"):
-        try: said = git(repo.path, "diff-tree", "-r", "-z", how, "-l1000", "--diff-filter=R", "--name-status",
-                        "--no-commit-id", f"{commit}^1", commit).decode("utf-8", "replace").split("\0")
-        except RepoError: continue  # A content that is not here, or a first commit
-        return {old: (new, int(how[1:])) for how, old, new in zip(said[::3], said[1::3], said[2::3])}
-    return {}
+        with suppress(RepoError):  # Or it is a first commit
+            return git(repo.path, "diff-tree", "-r", "-z", how, "-l1000", "--raw", "--no-commit-id",
+                       "--no-abbrev", f"{commit}^1", commit).decode("utf-8", "replace").split("\0")
+    return []
+
+# %% ../../nbs/12_staleness/06_file_check.ipynb #8b6b4ce8
+def commit_without(repo: Repo, path: str) -> str:  # Empty: there is none
+    "The last commit that took a path away."
+    return git(repo.path, *LOG, "-1", "--no-renames", "--diff-filter=D", "--format=%H", tip_of(repo), "--",
+               f":(top,literal){path}").decode().strip("\0\n")
 
 
 def _next_name(repo: Repo, path: str, commit: str, tree: Tree) -> str:  # Empty: nobody knows
     "Where a commit moved a file. Two that share a frame may be half the same: then the name must tell."
-    new, same = _renames(repo, commit).get(path, ("", 0))
-    return new if same >= 70 or tree.file(posixpath.basename(path)) == new else ""
+    m = moves_of(repo, commit).moved.get(path)
+    return m.now if m and (m.alike >= 70 or tree.file(posixpath.basename(path)) == m.now) else ""
 
 
 def new_name(repo: Repo, d: Departure, tree: Tree) -> str:  # Empty: it has none today
@@ -48,8 +82,7 @@ def new_name(repo: Repo, d: Departure, tree: Tree) -> str:  # Empty: it has none
     for _ in range(5):
         path = _next_name(repo, path, commit, tree)
         if not path or path in tree.files: break
-        commit = git(repo.path, *LOG, "-1", "--no-renames", "--diff-filter=D", "--format=%H", "HEAD", "--",
-                     f":(top,literal){path}").decode().strip("\0\n")
+        commit = commit_without(repo, path)
     end = d.path[len(d.meant):]
     now = path.removesuffix(end) if path.endswith(end) else ""
     return now if now and tree.has(now) else ""

@@ -12,6 +12,7 @@ from functools import cache
 from pathlib import Path
 from typing import Any
 from ..core.memory import UTC
+from ..staleness.history import time_of
 from ..store.git import RepoError, git, open_repo
 from .decide import NAMESPACES
 from git_notes_consolidation.writing.markdown import (
@@ -423,25 +424,20 @@ def memory_files(
     return tuple(found.values())
 
 # %% ../../nbs/16_writing/06_reading.ipynb #1cdd698c
-def _moment(seconds: int) -> datetime:
-    "A commit may name any time; one that no calendar has is its first or its last day."
-    return datetime.fromtimestamp(min(max(seconds, 0), 253_402_300_799), UTC)
-
-
-def blame_times(
+def line_commits(
     path: Path,  # Real
-) -> list[datetime | None]:  # By line; none: not committed. Empty: git knows nothing of the file
-    "When each line of a file was last changed, by git's blame."
+) -> list[tuple[str, datetime | None]]:  # By line; no time: not committed. Empty: git knows nothing of the file
+    "The commit that last wrote each line, by git's blame, and when its author did."
     try: said = git(path.parent, "blame", "--line-porcelain", "--no-textconv", "--", path.name)
-    except RepoError: return []
-    out = said.decode("utf-8", "replace")
-    lines: list[datetime | None] = []
-    at = new = None
-    for row in out.split("\n"):
-        if row.startswith("\t"): lines.append(None if new else at)
-        elif row.startswith("author-time "): at = _moment(int(row[12:]))
-        elif row.startswith("author "): new = None
-        elif row[:40] == "0" * 40: new = True
+    except (RepoError, OSError): return []
+    lines, head = list[tuple[str, datetime | None]](), dict[str, str]()
+    for row in said.decode("utf-8", "replace").split("\n"):
+        if row[:1] == "\t":
+            at, commit = head.get("author-time", "0"), head["commit"]
+            lines.append((commit, time_of(int(at)) if commit.strip("0") else None))
+            head = {}
+        elif head: name, _, head[name] = row.partition(" ")
+        else: head = {"commit": row.partition(" ")[0]}
     return lines
 
 # %% ../../nbs/16_writing/06_reading.ipynb #97970ffa
@@ -501,7 +497,7 @@ def read_memory_file(
     when = datetime.fromtimestamp(modified, UTC)
     found = entries_of(raw, shown or str(path))
     need = blame and any(not e.time or e.time > when for e in found)
-    newest = _ages(blame_times(real) if need else [])
+    newest = _ages([at for _, at in line_commits(real)] if need else [])
     dated = tuple(_set_age(e, newest, when) for e in found)
     return MemoryFile(shown or str(path), real, raw, dated, when, direction(dated))
 

@@ -8,11 +8,9 @@ import posixpath, re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
 from functools import lru_cache
-from typing import NamedTuple
 from urllib.parse import quote
 from ..staleness.file_check import (
-    Dead, FileName, Tree, dead_names, file_names, read_tree)
-from ..staleness.history import LOG, tip_of
+    Dead, FileName, Tree, commit_without, dead_names, file_names, moves_of, read_tree)
 from ..store.git import Repo, RepoError, git
 from .markdown import line_starts
 from .tidy import Edit
@@ -21,37 +19,6 @@ from .tidy import Edit
 __all__ = ['rename_edits']
 
 # %% ../../nbs/16_writing/11_renames.ipynb #9c0c5b67
-class Moved(NamedTuple):
-    "A pair of files of a commit, as git sees it."
-    now: str
-    alike: int  # Percent
-    texts: tuple[str, str]  # The object names
-
-
-class _Commit(NamedTuple):
-    moved: dict[str, Moved]  # By the old path
-    went: Counter[str]  # How often a text or a file's name left
-    came: Counter[str]
-
-
-@lru_cache(maxsize=64)
-def moves_of(repo: Repo, commit: str) -> _Commit:
-    "What a commit renamed."
-    try: said = git(repo.path, "diff-tree", "-r", "-z", "-M", "-l1000", "--raw", "--no-commit-id",
-                    "--no-abbrev", f"{commit}^1", commit).decode("utf-8", "replace").split("\0")
-    except RepoError: return _Commit({}, Counter(), Counter())  # A text that is not here, or a first commit
-    found, tokens = _Commit({}, Counter(), Counter()), iter(said)
-    for head in tokens:
-        if not head: break
-        _, _, old, new, status = head.split(" ")
-        path = next(tokens)
-        now = next(tokens) if status[0] in "RC" else path
-        if status[0] == "R": found.moved[path] = Moved(now, int(status[1:]), (old, new))
-        if status[0] in "RD": found.went.update((old, posixpath.basename(path)))
-        if status[0] in "RAC": found.came.update((new, posixpath.basename(now)))
-    return found
-
-
 _EMPTY = ("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
           "473a0f4c3be8a93681a267e3b1e9a7dcda1185436fe141f7749120a303721813")
 
@@ -99,8 +66,7 @@ def name_today(
     for _ in range(5):
         path = moved_to(repo, path, commit)
         if not path or path in tree.files or any(p.startswith(f"{path}/") for p in tree.files): return path
-        commit = git(repo.path, *LOG, "-1", "--no-renames", "--diff-filter=D", "--format=%H", tip_of(repo),
-                     "--", f":(top,literal){path}").decode().strip("\0\n")
+        commit = commit_without(repo, path)
     return ""
 
 # %% ../../nbs/16_writing/11_renames.ipynb #aa61b122
@@ -180,7 +146,6 @@ def _line_edits(raw: bytes, start: int, end: int, dead: Sequence[Dead], now: str
 
 # %% ../../nbs/16_writing/11_renames.ipynb #69bb2355
 _PATHS = ("path", "glob")
-_DATED = re.compile(r"\d{4}[-_]\d\d[-_]\d\d[^/]*$")  # A file of one day tells what was then
 
 
 def rename_edits(
@@ -192,8 +157,7 @@ def rename_edits(
     tree = tree or read_tree(repo)
     texts = {p: raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace") for p, raw in files.items()}
     out = defaultdict[str, list[Edit]](list)
-    now = {p: t for p, t in texts.items() if not _DATED.search(p)}
-    for p, found in dead_names(repo, now, tree, each=True).items():
+    for p, found in dead_names(repo, texts, tree, each=True).items():
         starts, of_line = line_starts(files[p]), defaultdict[tuple[int, str], list[Dead]](list)
         named = Counter((n.line, n.text) for n in file_names(texts[p]) if n.kind in _PATHS)
         for d in found:

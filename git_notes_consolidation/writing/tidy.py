@@ -10,15 +10,13 @@ from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
-from pathlib import Path
 from ..core.memory import digest, Memory
 from ..core.visible import estimate_tokens
 from ..supersession.judge import SURE, WORTH_ASKING, weigh
 from .markdown import (
     _inside_places, _part, _read, BadFile, Entry, FilePlace, emptied_headings, close_gaps, label_of,
     line_starts, reads_same, sections_of, without)
-from .reading import JSON_LINES, MemoryFile, entries_of
-from ..store.git import git, RepoError
+from .reading import JSON_LINES, MemoryFile, entries_of, line_commits
 
 # %% auto #0
 __all__ = ['read_entries', 'Budget', 'size_of', 'plan_tidy']
@@ -152,15 +150,6 @@ class Doubt:
     confidence: float = 1.0  # Of the judge
 
 
-def line_commits(
-    path: Path,  # Real
-) -> dict[int, str]:  # Empty: git knows nothing of the file
-    "The commit that last wrote each line, by number."
-    try: said = git(path.parent, "blame", "--porcelain", "--no-textconv", "--", path.name)
-    except (RepoError, OSError): return {}
-    return {int(n): commit.decode() for commit, n in re.findall(rb"^([0-9a-f]{40,64}) \d+ (\d+)", said, re.M)}
-
-
 def _own_day(e: Entry) -> datetime | None: return e.time if e.dated in ("its words", "its fields") else None
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #cb7e9f5c
@@ -172,7 +161,7 @@ def questions(
     most: int = 10,
 ) -> list[Doubt]:
     "What a person is asked, the most probable first."
-    out, commits = list[Doubt](), dict[str, dict[int, str]]()
+    out, commits = list[Doubt](), dict[str, list[str]]()
     for a, b in candidates(reads):
         days, j = {_own_day(a.entry), _own_day(b.entry)}, weigh(a.memory, b.memory)
         log = len(days) == 2 and None not in days
@@ -189,11 +178,11 @@ def questions(
     return [x for x in out if once[_letters(x.older), _letters(x.newer)] is x][:most]
 
 
-def _written_apart(a: Read, b: Read, known: dict[str, dict[int, str]]) -> bool:
+def _written_apart(a: Read, b: Read, known: dict[str, list[str]]) -> bool:
     "Did two commits write the two?"
     for r in (a, b):
-        if r.file.path not in known: known[r.file.path] = line_commits(r.file.real)
-    x, y = (known[r.file.path].get(r.entry.place.lines[0]) for r in (a, b))
+        if r.file.path not in known: known[r.file.path] = [commit for commit, _ in line_commits(r.file.real)]
+    x, y = (known[r.file.path][n - 1:n] for r in (a, b) for n in r.entry.place.lines[:1])
     return bool(x and y and x != y)
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #70bcbb13
