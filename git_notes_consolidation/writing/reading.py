@@ -426,7 +426,7 @@ def memory_files(
 # %% ../../nbs/16_writing/06_reading.ipynb #1cdd698c
 def line_commits(
     path: Path,  # Real
-) -> list[tuple[str, datetime | None]]:  # By line; no time: not committed. Empty: git knows nothing of the file
+) -> list[tuple[str, datetime | None]]:  # By line; no time: not committed. Empty: git does not know the file
     "The commit that last wrote each line, by git's blame, and when its author did."
     try: said = git(path.parent, "blame", "--line-porcelain", "--no-textconv", "--", path.name)
     except (RepoError, OSError): return []

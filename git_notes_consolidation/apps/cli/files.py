@@ -13,7 +13,7 @@ from datetime import datetime
 from pathlib import Path
 from rich.table import Table
 from rich.text import Text
-from typing import Any
+from typing import Any, NamedTuple
 from urllib.parse import quote
 from ... import __version__
 from git_notes_consolidation.apps.cli.program import (
@@ -151,9 +151,6 @@ def _from_here(repo: Repo, path: str) -> Path:
     return Path(os.path.relpath(top / path)) if near else top / path
 
 
-def _any_renamed(found: Iterable[file_check.Dead]) -> bool: return any(x.what == "renamed" for x in found)
-
-
 def _rename_plans(call: Call, paths: Iterable[Path]) -> list[files_tidy.FilePlan]:
     "The files in which a renamed path can be written anew; what cannot be read is left."
     plans = list[files_tidy.FilePlan]()
@@ -161,8 +158,7 @@ def _rename_plans(call: Call, paths: Iterable[Path]) -> list[files_tidy.FilePlan
         with suppress(RepoError, OSError):
             with open(real := files_reading.real_path(p), "rb") as f: raw = f.read(LARGEST + 1)
             text_of(raw, str(p))
-            file = files_reading.MemoryFile(str(p), real, raw, (), call.clock())
-            plans.append(files_tidy.FilePlan(file))
+            plans.append(files_tidy.FilePlan(files_reading.MemoryFile(str(p), real, raw, (), call.clock())))
     return [_apart(p) for p in _with_renames(call, plans) if p.edits]
 
 
@@ -172,10 +168,8 @@ def _with_renames(
     memory: Path | None = None,  # A folder outside of the repository that tells of it, seen from its top
 ) -> list[files_tidy.FilePlan]:
     "Plans that also write renamed paths anew; a file of another place is left alone."
-    try: repo = open_repo(call.repo)
-    except RepoError: return [*plans]
-    if not plans or repo.worktree is None: return [*plans]
-    top = repo.worktree.resolve()
+    if not plans or not (repo := _repo_with_files(call)): return [*plans]
+    top = Path(repo.worktree or "").resolve()
     def name(path: Path) -> str:
         if not memory: return path.relative_to(top).as_posix() if path.is_relative_to(top) else ""
         home = memory.resolve()
@@ -211,12 +205,6 @@ def _edit_lines(p: files_tidy.FilePlan, done: bool, most: int = 10) -> Iterator[
     yield Text(f"{plain(p.file.path)}: {'written' if done else 'would be written'}", style="bold")
     yield from (grid, "")
 
-
-def _how_to_write(call: Call, plans: Sequence[Any], files: Iterable[Path] | None) -> list[Text]:
-    if not plans: return []
-    again = _command(call, *map(str, files or ()), "--apply")
-    return [Text(f"To write it: {again}; --diff shows it as a diff.\n")]
-
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #d568cbe2
 def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: bool) -> None:
     "Show what is not there; with --check, end with 1 if anything is not."
@@ -232,8 +220,11 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: b
                     "gnc tidy FILE")
     rows = [{"path": p} | x.to_dict() for p, xs in found.items() for x in xs]
     lines = [x for p, xs in found.items() if xs for x in _dead_lines(p, xs)]
-    moved = _rename_plans(call, [_from_here(repo, p) for p, xs in found.items() if _any_renamed(xs)])
-    lines += [x for p in moved for x in _edit_lines(p, False, 5)] + _how_to_write(call, moved, files)
+    moved = _rename_plans(call, [_from_here(repo, p) for p, xs in found.items()
+                                 if any(x.what == "renamed" for x in xs)])
+    lines += [x for p in moved for x in _edit_lines(p, False, 5)]
+    again = _command(call, *map(str, files or ()), "--apply")
+    if moved: lines.append(Text(f"To write it: {again}; --diff shows it as a diff.\n"))
     lines += [f"{plain(c.path)}: {c.same} of its {c.lines} lines are in {plain(c.whole)} too" + (
         f"; a line @{plain(os.path.relpath(c.whole, os.path.dirname(c.path)))} in their place imports them."
         if os.path.basename(c.path) in ("CLAUDE.md", "GEMINI.md") else ".") for c in twins]
@@ -412,34 +403,21 @@ def _end(call: Call, skipped: Sequence[str], refused: Sequence[str]) -> None:
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #cfad70c4
 def _read_by_agents(call: Call) -> list[Path]:
     "The files of the repository that agents read, where they are from here."
-    repo = open_repo(call.repo)
-    here = (_from_here(repo, p) for p in file_check.agent_files(file_check.read_tree(repo)))
-    return [p for p in here if not p.is_symlink()]
+    tree = file_check.read_tree(repo := open_repo(call.repo))
+    return [p for x in file_check.agent_files(tree) if not (p := _from_here(repo, x)).is_symlink()]
 
 
-def _write_renames(call: Call, apply: bool, diff: bool) -> None:
-    "Write the paths that were renamed into the files that agents read, and list what is left."
-    plans = _rename_plans(call, _read_by_agents(call))
-    done, refused = _apply(plans, call.clock(), None) if apply else ({}, [])
-    if diff and not call.as_json:
-        sys.stdout.write("".join(plain(files_tidy.diff_of(p)) for p in plans))
-        return _end(call, (), refused)
-    left, _ = _find_dead(call, open_repo(call.repo), None)
-    told = [x for p in plans for x in _edit_lines(p, p.file.path in done)]
-    end = [Text(f"Undo: {_command(call, '--undo')}\n")] if done else _how_to_write(call, plans, None)
-    if refused: end = []
-    elif not plans: end = [Text("Nothing to write: no path of which it is certain where it went.\n")]
-    call.show({"files": [_plan_row(p, done.get(p.file.path, "")) for p in plans], "applied": apply,
-               "refused": refused, "dead": [{"path": p} | x.to_dict() for p, xs in left.items() for x in xs]},
-              *told, *end, *(x for p, xs in left.items() if xs for x in _dead_lines(p, xs)))
-    _end(call, (), refused)
+def _repo_with_files(call: Call) -> Repo | None:
+    with suppress(RepoError):
+        if (repo := open_repo(call.repo)).worktree: return repo
+    return None  # Outside of one nothing is known of names
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #84764288
 def _claude_problems(call: Call) -> tuple[files_claude.MemoryFolder, list[files_claude.Problem]]:
     "Claude Code's folder of this project, and what is wrong in it."
     folder = files_claude.read_folder(claude_folder(call.repo, os.environ))
-    try: tree = file_check.read_tree(repo := open_repo(call.repo))
-    except RepoError: return folder, files_claude.problems_of(folder)
+    if not (repo := _repo_with_files(call)): return folder, files_claude.problems_of(folder)
+    tree = file_check.read_tree(repo)
     found = [*files_claude.problems_of(folder, tree.has), *files_claude.gone_names(folder, repo, tree)]
     return folder, sorted(found, key=lambda p: (p.path != files_claude.INDEX, p.path, p.line))
 
@@ -482,6 +460,53 @@ def _with_folder(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[files
         return replace(p, edits=(*p.edits, *edits))
     return [*map(mended, plans)]
 
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #48948064
+class _Asked(NamedTuple):
+    "What was asked of some plans."
+    where: Sequence[str] = ()  # The files, as typed
+    size: Sequence[str] = ()  # Options that say what else goes
+    apply: bool = False
+    diff: bool = False
+    most: float | None = None  # --max-change
+    claude: bool = False
+
+
+def _next_step(call: Call, plans: Sequence[files_tidy.FilePlan], done: Mapping[str, str],
+               q: _Asked) -> list[Text]:
+    "What takes back what was done, or does what was shown."
+    if q.apply:
+        kept = [os.path.relpath(files_archive.archive_of(p.file.real)) for p in plans if done.get(p.file.path)]
+        return [Text(f"What was there before is in {plain(', '.join(kept), 200)}.\n"
+                     f"Undo: {_command(call, *q.where)} --undo")] if kept else []
+    if not any(p.taken or p.edits for p in plans): return []
+    share = _needed_share(plans, q.most) or q.most
+    again = [*q.where, *q.size, *(("--max-change", f"{share:.2f}") if share else ())]
+    return [Text(f"Nothing was written. To do it: {_command(call, *again)} --apply")]
+
+# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #8af77fa3
+def _carry_out(call: Call, plans: Sequence[files_tidy.FilePlan], found: Sequence[Path] | None, q: _Asked,
+               skipped: Sequence[str] = ()) -> None:
+    "Write plans or show them, and what the files then still name that is gone; without files, renames only."
+    done, refused = _apply(plans, call.clock(), q.most) if q.apply else ({}, [])
+    rows = [_plan_row(p, done.get(p.file.path, "")) for p in plans]
+    if q.diff and not call.as_json:
+        sys.stdout.write("".join(plain(r["diff"]) for r in rows))
+        return _end(call, skipped, refused)
+    some = [p for p in plans if p.taken or p.asked or p.over or p.edits] or plans[:1] if found else []
+    told = [x for p in some for x in _plan_lines(call, p, p.file.path in done)]
+    told += _next_step(call, plans, done, q) if plans else [
+        Text("Nothing to write: no path of which it is certain where it went.")]
+    wrong = _claude_problems(call)[1] if q.claude else []  # After what was written
+    dead = _find_dead(call, repo, found)[0] if (repo := _repo_with_files(call)) else {}
+    call.show({"files": rows, "applied": q.apply, "refused": refused, "passed": [*skipped],
+               "problems": [p._asdict() for p in wrong],
+               "dead": [{"path": p} | x.to_dict() for p, xs in dead.items() for x in xs]},
+              *(_problem_lines(wrong) if q.claude else ()),
+              *(x for p in plans for x in _edit_lines(p, p.file.path in done)),
+              Text("\n").join([*told, *([] if found else [Text("")])]),
+              *(x for p, xs in dead.items() if xs for x in _dead_lines(p, xs)))
+    _end(call, skipped, refused)
+
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #90878cdb
 @app.command(epilog=examples(
     "tidy: what CLAUDE.md, AGENTS.md and others name that is not there", "tidy --check: for CI",
@@ -518,45 +543,21 @@ def tidy(
     if claude and check and not paths: return _check_claude(call)
     named = paths or claude
     if not (named or check or sarif or take or lines or bytes_ or tokens) and (apply or undo or diff):
-        return _undo(call, _read_by_agents(call), True) if undo else _write_renames(call, apply, diff)
+        here = _read_by_agents(call)
+        return _undo(call, here, True) if undo else _carry_out(
+            call, _rename_plans(call, here), None, _Asked(apply=apply, diff=diff))
     if check or sarif or not (named or acts):
         return _check_files(call, _paths(call, paths, claude) if named else None, check, sarif)
     found = _paths(call, paths, claude)
     if undo: return _undo(call, found, claude or any(Path(p).is_dir() for p in paths or ()))
-    budget = _budget(lines, bytes_, tokens)
     files, skipped = _read_files(found, paths)
     if take and len(files) > 1: raise Usage("--take names lines of one file; name that file alone")
-    plans = files_tidy.plan_tidy(files, budget, take or ())
+    plans = files_tidy.plan_tidy(files, _budget(lines, bytes_, tokens), take or ())
     plans = tuple(map(_apart, (_with_folder if claude else _with_renames)(call, plans)))
-    done, refused = _apply(plans, call.clock(), max_change) if apply else ({}, [])
-    rows = [_plan_row(p, done.get(p.file.path, "")) for p in plans]
-    if diff and not call.as_json: sys.stdout.write("".join(plain(r["diff"]) for r in rows))
-    else:
-        where = [*(paths or ()), *(["--claude"] if claude else [])]
-        some = [p for p in plans if p.taken or p.asked or p.over or p.edits] or plans[:1]
-        told = [x for p in some for x in _plan_lines(call, p, p.file.path in done)]
-        wrong = _claude_problems(call)[1] if claude else []  # After what was written
-        edits = [x for p in plans for x in _edit_lines(p, p.file.path in done)]
-        dead = dict[str, list[file_check.Dead]]()
-        with suppress(RepoError):  # Outside of a repository none is known
-            dead, _ = _find_dead(call, open_repo(call.repo), found)
-        archives = [os.path.relpath(files_archive.archive_of(files_reading.real_path(p)))
-                    for p, run in done.items() if run]
-        if archives:
-            told.append(Text(f"What was there before is in {plain(', '.join(archives), 200)}.\n"
-                             f"Undo: {_command(call, *where)} --undo"))
-        elif not apply and any(p.taken or p.edits for p in plans):
-            share = _needed_share(plans, max_change) or max_change
-            more = (("lines", lines), ("bytes", bytes_), ("tokens", tokens),
-                    *(("take", n) for n in take or ()), ("max-change", share and f"{share:.2f}"))
-            again = [*where, *(w for k, v in more if v for w in (f"--{k}", str(v)))]
-            told.append(Text(f"Nothing was written. To do it: {_command(call, *again)} --apply"))
-        call.show({"files": rows, "applied": apply, "refused": refused, "passed": skipped,
-                   "problems": [p._asdict() for p in wrong],
-                   "dead": [{"path": p} | x.to_dict() for p, xs in dead.items() for x in xs]},
-                  *(_problem_lines(wrong) if claude else ()), *edits, Text("\n").join(told),
-                  *(x for p, xs in dead.items() if xs for x in _dead_lines(p, xs)))
-    _end(call, skipped, refused)
+    size = (("lines", lines), ("bytes", bytes_), ("tokens", tokens), *(("take", n) for n in take or ()))
+    words = [w for k, v in size if v for w in (f"--{k}", str(v))]
+    where = [*(paths or ()), *(["--claude"] if claude else [])]
+    _carry_out(call, plans, found, _Asked(where, words, apply, diff, max_change, claude), skipped)
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #ff8590be
 def _import_lines(r: Any, dry_run: bool, all_: bool) -> Iterator[Text | Table]:
