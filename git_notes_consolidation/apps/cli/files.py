@@ -475,8 +475,8 @@ def _next_step(call: Call, plans: Sequence[files_tidy.FilePlan], done: Mapping[s
                q: _Asked) -> list[Text]:
     "What takes back what was done, or does what was shown."
     if q.apply:
-        kept = [os.path.relpath(files_archive.archive_of(p.file.real)) for p in plans if done.get(p.file.path)]
-        return [Text(f"What was there before is in {plain(', '.join(kept), 200)}.\n"
+        kept = [files_archive.archive_of(p.file.real) for p in plans if done.get(p.file.path)]
+        return [Text(f"What was there before is in {plain(', '.join(map(os.path.relpath, kept)), 200)}.\n"
                      f"Undo: {_command(call, *q.where)} --undo")] if kept else []
     if not any(p.taken or p.edits for p in plans): return []
     share = _needed_share(plans, q.most) or q.most
