@@ -309,7 +309,7 @@ def _restore(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str, now: date
         return before if sha(before) == r.get("before") else None
     base = str(r.get("text", "")).encode(errors="replace")
     known = all(0 <= at <= len(base) and base.startswith(put, at) for at, _, put in _pieces(entries))
-    if not known: return None
+    if not known or sha(put_back(base, entries)) != r.get("before"): return None  # It was altered
     if not (found := put_among(base, raw, entries)): return None
     f = MemoryFile(shown, Path(shown), found[0], entries_of(found[0], shown), now)
     return found[0] if still_says(f, [FilePlace(shown, a, b, (1, 1)) for a, b in found[1]]) else None

@@ -368,6 +368,8 @@ def orphan_lines(f: MemoryFolder, orphans: Sequence[Topic]) -> list[Edit]:
     lines = [_line_of(t.title, t.path, t.description) for t in orphans]
     told, blocks = {i.line for i in items_of(f)}, blocks_of(re.sub(r"\r\n?", "\n", f.text))[0]
     ends = [b for bl in blocks for a, b in bl.items if a + 1 in told]
+    cut = first_unread(f.raw) or len(starts) + len(lines) + 1
+    ends = [b for b in ends if b + len(lines) < cut] or ends  # What nobody reads leads nowhere
     at = ends[-1] if ends else len(starts) - 1
     while at and not f.raw[starts[at - 1]:starts[at]].strip(): at -= 1
     open_ = at and not f.raw[:starts[at]].endswith((b"\n", b"\r"))

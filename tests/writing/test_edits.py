@@ -575,6 +575,12 @@ def test_a_hostile_topic_costs_seconds_at_most(tmp_path, text):
     assert time.process_time() - begin < 1.5
 
 
+def test_a_topic_is_linked_where_the_index_is_read(tmp_path):
+    fill(tmp_path, "# M\n\n" + "".join(f"- [T {n}](t{n}.md)\n" for n in range(230)), {f"t{n}.md": f"# T {n}\n" for n in range(230)} | {"lone.md": "# Lone\n"})
+    edit, = (e for e in cf.folder_edits(cf.read_folder(tmp_path)) if e.why == "linked")
+    assert b"lone.md" in b"".join(with_edits((tmp_path / "MEMORY.md").read_bytes(), [edit]).splitlines()[:200])
+
+
 def test_many_sections_of_one_name_cost_a_second(tmp_path):
     fill(tmp_path, "# M\n\n" + "".join(f"## A\n\n- a\n- b\n- c\n- d {n}\n\n" for n in range(1200)), {})
     begin = time.process_time()

@@ -237,7 +237,7 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: b
         call.show({"files": [*found], "names": n, "dead": rows, "shallow": shallow,
                    "renames": [r for p in moved for r in _edit_rows(p)],
                    "copies": [c._asdict() for c in twins]},
-                  *lines, f"{many}, {counted_noun(n, 'name')}: {len(rows) or 'none'} not in the repository.",
+                  *lines, f"{many}, {counted_noun(n, 'name')}: {len(rows) or 'none known to be'} {'gone' if not rows else 'not in the repository'}.",
                   rows=rows)
     if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or call.as_csv or sarif):
         for r in rows: print(_annotation(r["path"], r["line"], f"{r['name']}: {r['reason']}"))
@@ -537,9 +537,9 @@ def tidy(
     call: Call = ctx.obj
     if codex: paths = [*(paths or ()), *map(str, codex_files(os.environ))]
     acts = apply or undo or take or diff or lines or bytes_ or tokens
-    if (check or sarif) and acts: raise Usage("--check and --sarif only look; they go with files")
+    if (check or sarif) and acts: raise Usage("--check and --sarif only look; leave out what writes, and --diff")
     if undo and (apply or take or diff or lines or bytes_ or tokens):
-        raise Usage("--undo goes with files only: no --apply, --diff, --take, --lines, --bytes or --tokens")
+        raise Usage("--undo cannot be combined with --apply, --diff, --take, --lines, --bytes or --tokens")
     if claude and check and not paths: return _check_claude(call)
     named = paths or claude
     if not (named or check or sarif or take or lines or bytes_ or tokens) and (apply or undo or diff):
@@ -694,6 +694,7 @@ def export(
     held = [h for h in files_notes.current_memories(v, settings, call.clock())
             if namespace in (None, h.memory.namespace)]
     fit = files_notes.fit_memories(held, budget, forms[format])
+    if held and not fit: raise Usage("no memory fits into that; allow more --lines, --bytes or --tokens")
     if call.as_json: return call.show(files_notes.rows_of_held(fit))
     sys.stdout.write(forms[format](fit))
     if len(fit) < len(held):
