@@ -18,6 +18,11 @@ from ..store.git import Repo, RepoError, git
 __all__ = []
 
 # %% ../../nbs/12_staleness/05_definitions.ipynb #a7c5de47
+def seen(name: str, base: str) -> list[str]:
+    "What a name says from a folder, and from the top."
+    return [posixpath.normpath(posixpath.join(b, name)) for b in (base, "")]
+
+
 class Tree:
     "The paths of a repository, and what its files hold."
     def __init__(self, paths: Iterable[str], read: Callable[..., str] = lambda path: "") -> None:
@@ -37,21 +42,19 @@ class Tree:
 
     def at(self, name: str, base: str = "") -> bool:
         "Is there something of that name, seen from a folder or from the top?"
-        seen = (posixpath.normpath(posixpath.join(b, name)).lower() for b in (base, ""))
-        return any(p in self._by_last.get(p.rpartition("/")[2], ()) for p in seen)
+        return any(p.lower() in self._by_last.get(p.lower().rpartition("/")[2], ()) for p in seen(name, base))
 
     def covers(self, name: str, base: str = "") -> bool:
         "Can it be known from here? What lies outside cannot, or below a link or a submodule."
-        for p in (posixpath.normpath(posixpath.join(b, name)) for b in (base, "")):
-            parts = p.split("/")
-            if any("/".join(parts[:n]) in self.files for n in range(1, len(parts))): return False
-        return not posixpath.normpath(posixpath.join(base, name)).startswith("..")
+        here = seen(name, base)
+        below = any(p[:i] in self.files for p in here for i, c in enumerate(p) if c == "/")
+        return not below and not here[0].startswith("..")
 
     def file(self, name: str, base: str = "") -> str:  # Empty where there is none, or more than one
         "The only file that a name can mean."
         end = path_end(name)
         ends = {p for p in self._by_name.get(end.rpartition("/")[2], ()) if f"/{p}".lower().endswith(end)}
-        here = [x for b in (base, "") if (x := posixpath.normpath(posixpath.join(b, name))) in ends]
+        here = [x for x in seen(name, base) if x in ends]
         return here[0] if here else next(iter(ends)) if len(ends) == 1 else ""
 
 # %% ../../nbs/12_staleness/05_definitions.ipynb #85d23c79
@@ -96,7 +99,6 @@ DEFINERS: dict[Kind, Definer] = {
     "script": Definer("package.json", _KEY, "no package.json has a script",
                       was=_KEY + r"\s*\"(?![\^~\d*]|(?:workspace|catalog|npm|link|file|https?):)"),
     "composer": Definer("composer.json", _KEY, "no composer.json has a script"),
-    "deno": Definer("deno.json deno.jsonc package.json", _KEY, "no deno.json has a task"),
     "target": Definer("Makefile makefile GNUmakefile *.mk CMakeLists.txt configure.ac", _TARGET,
                       "no Makefile has a target",
                       r"^-?s?include\b(?!.*\.mk\s*$)|\$\(eval\b|(?i:^[ \t]*project[ \t]*\(|^AC_INIT)"),

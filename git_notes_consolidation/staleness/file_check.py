@@ -12,8 +12,9 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
-from .definitions import (
-    commands_of, DEFINERS, later_minimum, read_tree, Removal, removals, Tree, undefined)
+from git_notes_consolidation.staleness.definitions import (
+    commands_of, DEFINERS, later_minimum, read_tree, Removal, removals, seen, Tree,
+    undefined)
 from .file_names import FileName, Kind, file_names, has_ending
 from .history import (
     Commit, Departure, departures, is_shallow, LOG, objects, read_commits, time_of, tip_of, words_present)
@@ -113,8 +114,7 @@ def _ignored(repo: Repo, names: Collection[str]) -> set[str]:
     "Names that git would ignore, as a file or as a folder, and those that it cannot say it of."
     if (top := repo.worktree) is None: return set()
     # git asks no further after the first of these
-    odd = {n for n in names if posixpath.normpath(n).startswith("..") or any(
-        os.path.islink(top / p) for p in [n, *map(str, Path(n).parents)])}
+    odd = {n for n in names if any(os.path.islink(top / p) for p in [n, *map(str, Path(n).parents)])}
     # One that begins with git's sign of a pattern ends the whole answer
     asked = sorted({x for n in {*names} - odd if n[:1] != ":" for x in (n, f"{n}/x")})
     if not asked: return odd
@@ -232,7 +232,7 @@ _FORBIDDEN = re.compile(  # Not "Do not edit"
 def _meant(n: FileName, base: str, found: Sequence[Departure]) -> bool:
     "Does a name that stands in a text mean what history knows, and say that it is there?"
     around, path = n.around.replace(n.text, ""), _path(n)
-    here, meant = {n.text, posixpath.normpath(posixpath.join(base, n.text))}, {d.meant for d in found}
+    here, meant = {n.text, *seen(n.text, base)}, {d.meant for d in found}
     made, files = _MADE.search(around), [d.path for d in found if d.path == d.meant]
     own = len(meant) == 1 and _OWN_NAME.fullmatch(n.text) and not made
     if "/" not in path and not (own or meant <= here and (has_ending(path) or not made)): return False
@@ -331,14 +331,6 @@ def _place(n: FileName, base: str, tree: Tree) -> tuple[str, str]:  # Empty: not
             if path := tree.file("/".join(parts[:k]) + end): return path, parts[k]
     return "", ""
 
-
-def _with_module(n: FileName, base: str, tree: Tree) -> list[FileName]:
-    "A name, and the module in it that is not there."
-    if n.kind != "symbol" or n.inside or not (place := _place(n, base, tree))[0]: return [n]
-    parts = n.text.split(".")
-    module = ".".join(parts[:parts.index(place[1], 1) + 1])
-    return [n, n._replace(kind="module", text=module)] if place[0].endswith("/__init__.py") else [n]
-
 # %% ../../nbs/12_staleness/06_file_check.ipynb #e60e1705
 def _elsewhere(repo: Repo, word: str, path: str) -> str:
     "The only other file of the same language that has a word."
@@ -384,42 +376,7 @@ def _of_another(
     said = [n in unknown for n in names if _path(n) or n.kind in DEFINERS and not n.foreign]
     return bool(_ANYWHERE.search(path)) or not _OF_THIS.search(path) and 2 * sum(said) > len(said)
 
-# %% ../../nbs/12_staleness/06_file_check.ipynb #0c5fe26d
-def _other_layouts(names: Iterable[FileName], unknown: Collection[FileName]) -> set[str]:
-    "Headings above a drawn tree of which less than half is, or ever was, in this repository."
-    ours = defaultdict[str, list[bool]](list)
-    for n in names:
-        if n.form == "tree": ours[n.under].append(n not in unknown)
-    return {x for x, known in ours.items() if 2 * sum(known) < len(known)}
-
-
-def _lost_paths(repo: Repo, names: Mapping[str, Sequence[FileName]], texts: Mapping[str, str],
-                tree: Tree) -> dict[str, list[Dead]]:
-    "Paths that are not there, by the file that names them."
-    base = {p: posixpath.dirname(p) for p in names}
-    absent = {p: [n for n in ns if (x := _path(n)) and not tree.has(x, base[p]) and tree.covers(x, base[p])]
-              for p, ns in names.items()}
-    def places(n: FileName, p: str) -> set[str]: return {_path(n), posixpath.join(base[p], _path(n))}
-    ignored = _ignored(repo, {x for p, ns in absent.items() for n in ns for x in places(n, p)})
-    absent = {p: [n for n in ns if not places(n, p) & ignored] for p, ns in absent.items()}
-    was = departures(repo, {x for ns in absent.values() for n in ns for x in _asked(n)})
-    heads = {f"HEAD:{x}" for p, ns in absent.items() for n in ns for x in places(n, p)}
-    whole, last, out = not is_shallow(repo), {x[5:] for x in objects(repo, heads)}, {}
-    for p, ns in absent.items():
-        english = is_english(texts[p])
-        gone = {n: [d for x in _asked(n) for d in was.get(x, ()) if _can_mean(n, d, base[p], tree)]
-                for n in ns}
-        unknown = {n for n in ns if not gone[n]}
-        other, strange = {"tree": _other_layouts(names[p], unknown)}, _of_another(p, names[p], unknown)
-        found = (_gone(repo, n, base[p], gone[n], tree) if gone[n] else
-                 _uncommitted(n) if places(n, p) & last else
-                 _missing(n, base[p], tree, whole, english) for n in ns
-                 if n.form == "link" or (gone[n] or not strange) and n.under not in other.get(n.form, ())
-                 and not (_ANYWHERE.search(p) and (n.form == "tree" or n.text.startswith("."))))
-        out[p] = [d for d in found if d]
-    return out
-
-
+# %% ../../nbs/12_staleness/06_file_check.ipynb #54251c56
 def _uncommitted(n: FileName) -> Dead | None:
     "A path that the last commit has: what took it away is not committed yet."
     if n.form not in ("link", "import") and _tells_history(n): return None
@@ -430,7 +387,7 @@ def _asked(n: FileName) -> list[str]:
     "What history is asked for: of a module its file and its folder."
     return [f"{_path(n)}.py", _path(n)] if n.kind == "module" else [_path(n)]
 
-
+# %% ../../nbs/12_staleness/06_file_check.ipynb #d23811d0
 # A copy of another project, and an example, have a layout of their own
 _APART = re.compile(r"(?:^|/)(?:vendor|node_modules|third_party|examples?|demos?|samples?|templates?|"
                     r"fixtures?|testdata)/")
@@ -441,8 +398,35 @@ def _can_mean(n: FileName, d: Departure, base: str, tree: Tree) -> bool:
     if n.kind == "module":  # Only from where it is imported
         home = posixpath.dirname(posixpath.dirname(tree.file(f"{n.text.split('.')[0]}/__init__.py")))
         return d.meant.removesuffix(".py").removesuffix(_path(n)) in {"", "src/", f"{home}/"}
-    here = posixpath.normpath(posixpath.join(base, _path(n)))
-    return d.meant == here or not _APART.search(d.meant[:-len(_path(n))])
+    return d.meant == seen(_path(n), base)[0] or not _APART.search(d.meant[:-len(_path(n))])
+
+# %% ../../nbs/12_staleness/06_file_check.ipynb #0c5fe26d
+def _lost_paths(repo: Repo, names: Mapping[str, Sequence[FileName]], texts: Mapping[str, str],
+                tree: Tree) -> dict[str, list[Dead]]:
+    "Paths that are not there, by the file that names them."
+    base = {p: posixpath.dirname(p) for p in names}
+    absent = {p: [n for n in ns if (x := _path(n)) and not tree.has(x, base[p]) and tree.covers(x, base[p])]
+              for p, ns in names.items()}
+    def places(n: FileName, p: str) -> set[str]:
+        return {x for x in seen(_path(n), base[p]) if not x.startswith("..")}
+    ignored = _ignored(repo, {x for p, ns in absent.items() for n in ns for x in places(n, p)})
+    absent = {p: [n for n in ns if not places(n, p) & ignored] for p, ns in absent.items()}
+    was = departures(repo, {x for ns in absent.values() for n in ns for x in _asked(n)})
+    heads = {f"HEAD:{x}" for p, ns in absent.items() for n in ns for x in places(n, p)}
+    whole, last, out = not is_shallow(repo), {x[5:] for x in objects(repo, heads)}, {}
+    for p, ns in absent.items():
+        english = is_english(texts[p])
+        gone = {n: [d for x in _asked(n) for d in was.get(x, ()) if _can_mean(n, d, base[p], tree)]
+                for n in ns}
+        unknown = {n for n in ns if not gone[n]}
+        strange = _of_another(p, names[p], unknown)
+        found = (_gone(repo, n, base[p], gone[n], tree) if gone[n] else
+                 _uncommitted(n) if places(n, p) & last else
+                 _missing(n, base[p], tree, whole, english) for n in ns
+                 if n.form == "link" or (gone[n] or not strange) and not (
+                     _ANYWHERE.search(p) and (n.form == "tree" or n.text.startswith("."))))
+        out[p] = [d for d in found if d]
+    return out
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #5844f0d8
 def dead_names(
@@ -452,10 +436,9 @@ def dead_names(
     each: bool = False,  # Every mention, and not each name once in a file
 ) -> dict[str, list[Dead]]:  # By path
     "What files name that is not there."
-    tree, base = tree or read_tree(repo), {p: posixpath.dirname(p) for p in texts}
+    tree = tree or read_tree(repo)
     told = {p for p in texts if _RECORD.search(p) or _OF_ITS_DAY.search(p)}  # What was, not what is
-    names = {p: [x for n in file_names(t) if n.form == "link" or p not in told
-                 for x in _with_module(n, base[p], tree)] for p, t in texts.items()}
+    names = {p: [n for n in file_names(t) if n.form == "link" or p not in told] for p, t in texts.items()}
     paths, symbols, out = _lost_paths(repo, names, texts, tree), _lost_symbols(repo, names, tree), {}
     every = [*dict.fromkeys(n for ns in names.values() for n in ns)]
     undefined_names = {d.name: d for d in _undefined(repo, every, tree)}

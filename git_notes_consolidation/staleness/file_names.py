@@ -16,7 +16,7 @@ from ..text.words import split_sentences
 __all__ = []
 
 # %% ../../nbs/12_staleness/04_file_names.ipynb #342ac1d9
-Kind = Literal["path", "glob", "script", "composer", "deno", "target", "recipe", "task", "crate", "entry",
+Kind = Literal["path", "glob", "script", "composer", "target", "recipe", "task", "crate", "entry",
                "variable", "module", "symbol", "minimum"]
 Form = Literal["link", "import", "code", "shell", "tree", "prose"]
 
@@ -92,7 +92,6 @@ _RUNNERS: tuple[tuple[Kind, bool, str], ...] = (
                      rf"(?:\s+run{_FLAGS})?\s+{_OWN}{_NAME}"),
     ("composer", False, rf"\bcomposer\s+run(?:-script)?{_FLAGS}\s+{_NAME}"),
     ("composer", True, rf"{_AT_START}composer{_FLAGS}\s+{_OWN}{_NAME}"),
-    ("deno", False, rf"\bdeno\s+task{_FLAGS}\s+{_NAME}"),
     ("entry", True, rf"\b(?:uv|poetry|pdm|hatch|rye)\s+run{_FLAGS}\s+{_NAME}"),
     ("crate", False, rf"{_CARGO}(?:-p|--package)[ =]{_NAME}"),
     ("crate", False, rf"{_CARGO}--(?:bin|example|test|bench)[ =]{_NAME}"),

@@ -25,7 +25,7 @@ from ..core.runtime import private
 
 # %% auto #0
 __all__ = ['REFS', 'encode', 'decode', 'Events', 'our_tips', 'read_events', 'Append', 'access_append', 'write', 'append',
-           'written', 'tidy', 'Locked', 'hold', 'run_lock', 'clone_id']
+           'written', 'tidy', 'Locked', 'wait_for_lock', 'hold', 'run_lock', 'clone_id']
 
 # %% ../../nbs/08_store/03_events.ipynb #b8cf227d
 def _plain(value: Any) -> Any:
@@ -507,6 +507,16 @@ class Locked(RepoError):
     "Another run holds the lock."
 
 
+def wait_for_lock(handle: Any, refusal: str, patience: float) -> None:
+    "Lock an open file; `Locked` where another has it for longer than we wait."
+    deadline = time.monotonic() + patience
+    while True:
+        try: return _try_lock(handle)
+        except OSError:
+            if time.monotonic() >= deadline: raise Locked(refusal) from None
+        time.sleep(0.05)
+
+
 @contextmanager
 def hold(
     repo: Repo,
@@ -517,12 +527,7 @@ def hold(
     "A lock of this clone's, held for the length of the block."
     (repo.common_dir / "gnc").mkdir(exist_ok=True)
     with open(repo.common_dir / "gnc" / name, "a+b") as handle:
-        deadline = time.monotonic() + patience
-        while True:
-            try: _try_lock(handle); break
-            except OSError:
-                if time.monotonic() >= deadline: raise Locked(refusal) from None
-            time.sleep(0.05)
+        wait_for_lock(handle, refusal, patience)
         yield
 
 # %% ../../nbs/08_store/03_events.ipynb #57c3030f

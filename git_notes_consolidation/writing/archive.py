@@ -4,7 +4,7 @@
 
 # %% ../../nbs/16_writing/09_archive.ipynb #13e470f9
 from __future__ import annotations
-import hashlib, json, os, stat, time, uuid
+import hashlib, json, os, stat, uuid
 from bisect import bisect_left, bisect_right
 from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any, IO
 from ..core.memory import digest
 from ..core.visible import json_line
-from ..store.events import _try_lock, Locked
+from ..store.events import wait_for_lock
 from ..store.git import git, RepoError
 from ..consolidation.plan import Guard
 from .markdown import BadFile, FilePlace, LARGEST, line_starts
@@ -36,7 +36,7 @@ def sha(raw: bytes) -> str: return hashlib.sha256(raw).hexdigest()
 
 def _row(t: Taken, raw: bytes) -> dict[str, Any]:
     e, p = t.entry, t.entry.place
-    told = {"headings": [*p.headings], "line": p.lines[0], "words": t.words or None,
+    told = {"headings": [*p.headings], "line": p.lines[0],
             "written": e.time and e.time.isoformat(), "dated": e.dated or None,
             "by": t.by and t.by.text, "by_line": t.by and t.by.place.lines[0]}
     return {"kind": "entry", "why": t.why, "reason": t.reason, "start": p.start,
@@ -106,18 +106,12 @@ def _open_archive(path: Path, flags: int) -> IO[bytes]:
 
 
 @contextmanager
-def _lock_archive(path: Path, patience: float = 10.0) -> Iterator[IO[bytes]]:
+def _lock_archive(path: Path) -> Iterator[IO[bytes]]:
     "The archive, open and held."
     with suppress(OSError): path.parent.mkdir(parents=True, exist_ok=True)
     with _open_archive(path, os.O_RDWR | os.O_CREAT | os.O_APPEND) as handle:
-        deadline = time.monotonic() + patience
-        while True:
-            try: _try_lock(handle); break
-            except OSError:
-                if time.monotonic() >= deadline:
-                    name = path.name.removesuffix(ARCHIVE)
-                    raise Locked(f"another process is editing {name}; try again") from None
-            time.sleep(0.02)
+        name = path.name.removesuffix(ARCHIVE)
+        wait_for_lock(handle, f"another process is editing {name}; try again", 10.0)
         yield handle
 
 # %% ../../nbs/16_writing/09_archive.ipynb #70a50f85

@@ -6,19 +6,19 @@
 from __future__ import annotations
 import json, os, posixpath, re
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from itertools import islice
 from pathlib import Path
 from typing import Literal, NamedTuple
 from urllib.parse import quote, unquote
-from ..staleness.file_check import Tree, dead_names, file_names
+from ..staleness.file_check import Tree, dead_names, file_names, read_tree
 from ..core.visible import inert, visible
 from ..store.git import Repo
 from ..text.words import split_sentences, words_of
 from .markdown import (
-    BadFile, blocks_of, front_matter, line_starts, text_of)
+    _read, _section_ends, BadFile, front_matter, line_starts, text_of)
 from .reading import memory_files, real_path
 from .tidy import Edit, apart, with_edits
 from .archive import holds
@@ -204,13 +204,13 @@ class Problem(NamedTuple):
     reason: str
 
 
-def _dead(f: MemoryFolder, elsewhere: Callable[[str], bool]) -> Iterator[Problem]:
+def _dead(f: MemoryFolder, tree: Tree) -> Iterator[Problem]:
     for n in file_names(f.text):
         path = posixpath.normpath(n.text)
         if n.form != "link" or path.startswith("..") or f.topic_at(path): continue
         odd = (f"{path}#", f"{path}?")  # A sign in a topic's name, and not the end of a path
         there = os.path.exists(f.top / path) or any(t.path.startswith(odd) for t in f.topics)
-        if not there and not elsewhere(n.text):
+        if not there and not tree.has(n.text):
             yield Problem("dead", INDEX, n.line, n.text, "the link leads to no file")
 
 
@@ -238,21 +238,27 @@ def _items(f: MemoryFolder) -> Iterator[Problem]:
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #fadb14c4
 def problems_of(
     f: MemoryFolder,
-    elsewhere: Callable[[str], bool] = lambda path: False,  # Is there such a file in the repository?
+    repo: Repo | None = None,  # That it tells of
 ) -> list[Problem]:  # In the order of files and lines
-    "What is wrong in a memory folder."
+    "What is wrong in a memory folder, and what it names of a repository that is no longer there."
+    tree = read_tree(repo) if repo else Tree(())
+    found = [*_wrong(f, tree), *(gone_names(f, repo, tree) if repo else ())]
+    return sorted(found, key=lambda p: (p.path != INDEX, p.path, p.line))
+
+
+def _wrong(f: MemoryFolder, tree: Tree) -> list[Problem]:
     if not f.raw.strip():
         why = "there is no index" if f.readable else "the index cannot be read"
         found = [Problem("index", INDEX, 1, INDEX, f"{why}, so no topic is read")]
         return found if f.topics or not f.readable else []
-    found, there = [*_dead(f, elsewhere), *_items(f), *_copies(f)], reachable(f)
+    found, there = [*_dead(f, tree), *_items(f), *_copies(f)], reachable(f)
     if line := first_unread(f.raw):
         last = len(f.text.rstrip().split("\n"))
         found.append(Problem("unread", INDEX, line, f"lines {line}–{last}",
                              f"not read: Claude Code reads {LINES} lines or {BYTES // 1000} KB of the index"))
     found += [Problem("orphan", t.path, 1, t.path, "nothing that Claude Code reads leads to it")
               for t in f.topics if t.path not in there]
-    return sorted(found, key=lambda p: (p.path != INDEX, p.path, p.line))
+    return found
 
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #5219a0c1
 def gone_names(
@@ -281,19 +287,15 @@ class Section(NamedTuple):
     last: int  # Exclusive
 
 
-def sections_of(raw: bytes) -> list[Section]:
+def index_sections(raw: bytes) -> list[Section]:
     "The sections of the highest rank that an index has several of, below its title."
-    text = text_of(raw, INDEX)
-    done = front_matter(text)[1]
-    blocks, links = blocks_of("\n" * text[:done].count("\n") + text[done:].replace("\r\n", "\n"))
-    heads = [b for b in blocks if b.kind == "heading"]
-    levels = [b.level for b in heads]
+    f = _read(raw, INDEX)
+    ends, last = _section_ends(f.blocks), len(f.starts) - 1
+    levels = [f.blocks[n].level for n in ends]
     level = min((n for n in levels if n > 1 or levels.count(1) > 1), default=0)
-    out, end = list[Section](), len(line_starts(raw)) - 1
-    for b in reversed(heads):
-        if b.level == level: out.append(Section(b.title, b.start, b.end, end))
-        if b.level <= level: end = b.start
-    return [] if links else out[::-1]
+    return [] if f.links else [
+        Section(b.title, b.start, b.end, f.blocks[end].start if end < len(f.blocks) else last)
+        for n, end in ends.items() if (b := f.blocks[n]).level == level]
 
 
 def _is_detail(f: MemoryFolder, lines: Sequence[str]) -> bool:
@@ -339,7 +341,7 @@ def _moves(f: MemoryFolder) -> Iterator[Edit]:
     "The sections that can leave an index, the longest first and rules last."
     starts, end = line_starts(f.raw), _end_of_line(f.raw)
     lines, taken = [f.raw[a:b].decode() for a, b in zip(starts, starts[1:])], set[str]()
-    able = [s for s in sections_of(f.raw) if _is_detail(f, lines[s.first:s.last])]
+    able = [s for s in index_sections(f.raw) if _is_detail(f, lines[s.first:s.last])]
     names = dict[str, Iterator[str]]()  # By the first one: of each heading those that are left
     for s in sorted(able, key=lambda s: (bool(_RULES.search(s.title)), starts[s.first] - starts[s.last])):
         for path in names.setdefault(next(_paths_for(s.title)), _paths_for(s.title)):
@@ -366,7 +368,7 @@ def orphan_lines(f: MemoryFolder, orphans: Sequence[Topic]) -> list[Edit]:
     if not orphans: return []
     starts, end = line_starts(f.raw), _end_of_line(f.raw)
     lines = [_line_of(t.title, t.path, t.description) for t in orphans]
-    told, blocks = {i.line for i in items_of(f)}, blocks_of(re.sub(r"\r\n?", "\n", f.text))[0]
+    told, blocks = {i.line for i in items_of(f)}, _read(f.raw, INDEX).blocks
     ends = [b for bl in blocks for a, b in bl.items if a + 1 in told]
     cut = first_unread(f.raw) or len(starts) + len(lines) + 1
     ends = [b for b in ends if b + len(lines) < cut] or ends  # What nobody reads leads nowhere

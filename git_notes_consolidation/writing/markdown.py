@@ -324,7 +324,8 @@ def shown_title(
 ) -> str:
     "An entry in one line that says what it is about."
     head = [h for h in e.place.headings if h != e.title]
-    lines = [_BULLETS.sub("", x).strip(" \t*_").replace("**", "") for x in (e.title, *e.body.split("\n", 20)[:20])
+    lines = [_BULLETS.sub("", x).strip(" \t*_").replace("**", "")
+             for x in (e.title, *e.body.split("\n", 20)[:20])
              if re.search(r"\w", x) and not _CODE_FENCE.match(x) and not _LABEL.fullmatch(x.strip())]
     if e.kind == "section" and e.title in e.place.headings and len(lines) > 1:
         head, lines = [*head, e.title], lines[1:]

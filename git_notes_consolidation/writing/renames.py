@@ -7,16 +7,18 @@ from __future__ import annotations
 import posixpath, re
 from collections import Counter, defaultdict
 from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 from urllib.parse import quote
 from ..staleness.file_check import (
     Dead, FileName, Tree, commit_without, dead_names, file_names, moves_of, read_tree)
 from ..store.git import Repo, RepoError, git
 from .markdown import line_starts
-from .tidy import Edit
+from .tidy import Edit, FilePlan
 
 # %% auto #0
-__all__ = ['rename_edits']
+__all__ = ['rename_edits', 'with_renames']
 
 # %% ../../nbs/16_writing/11_renames.ipynb #9c0c5b67
 _EMPTY = ("e69de29bb2d1d6434b8b29ae775ad8c2e48c5391",
@@ -30,7 +32,7 @@ def file_moved(repo: Repo, path: str, commit: str) -> str:  # Empty: it is not c
     name = posixpath.basename(path)
     alone = c.went[m.texts[0]] == c.came[m.texts[1]] == 1 and m.texts[0] not in _EMPTY
     same = m.alike >= 90 and posixpath.basename(m.now) == name and c.went[name] == c.came[name] == 1
-    return m.now if m.alike == 100 and alone else m.now if same else ""
+    return m.now if same or m.alike == 100 and alone else ""
 
 # %% ../../nbs/16_writing/11_renames.ipynb #273fcdd7
 @lru_cache(maxsize=256)
@@ -151,10 +153,9 @@ _PATHS = ("path", "glob")
 def rename_edits(
     repo: Repo,
     files: Mapping[str, bytes],  # By path from the top of the repository
-    tree: Tree | None = None,  # Default: the working tree
 ) -> dict[str, list[Edit]]:  # By path, where there are any
     "The edits that write renamed paths anew."
-    tree = tree or read_tree(repo)
+    tree = read_tree(repo)
     texts = {p: raw.removeprefix(b"\xef\xbb\xbf").decode("utf-8", "replace") for p, raw in files.items()}
     out = defaultdict[str, list[Edit]](list)
     for p, found in dead_names(repo, texts, tree, each=True).items():
@@ -168,3 +169,20 @@ def rename_edits(
             if line < len(starts) and (new := new_text(repo, d, base, tree)):
                 out[p] += _line_edits(files[p], starts[line - 1], starts[line], ds, new)
     return dict(out)
+
+# %% ../../nbs/16_writing/11_renames.ipynb #2c758488
+def with_renames(
+    repo: Repo | None,  # Outside of one nothing is known of names
+    plans: Sequence[FilePlan],
+    memory: Path | None = None,  # A folder outside of the repository that tells of it, seen from its top
+) -> list[FilePlan]:
+    "Plans that also write renamed paths anew; a file of another place is left alone."
+    if not plans or not repo: return [*plans]
+    home = (memory or Path(repo.worktree or "")).resolve()
+    def name(p: FilePlan) -> str:
+        if not p.file.real.is_relative_to(home): return ""
+        path = p.file.real.relative_to(home).as_posix()
+        return path.replace("/", ":") if memory else path
+    names = [name(p) for p in plans]
+    found = rename_edits(repo, {n: p.file.raw for n, p in zip(names, plans) if n})
+    return [replace(p, edits=(*p.edits, *found.get(n, ()))) for n, p in zip(names, plans)]

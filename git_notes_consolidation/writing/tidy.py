@@ -52,7 +52,6 @@ class Taken:
     why: str  # repeated, budget, chosen by a person, or emptied: a heading above those
     by: Entry | None = None  # What says it
     reason: str = ""
-    words: str = ""  # Quoted from what says it
 
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #6118e5c5
@@ -351,6 +350,11 @@ class FilePlan:
     def after(self) -> bytes:
         gone = (Edit(p.start, self.file.raw[p.start:p.end]) for p in places_of(self.taken))
         return with_edits(self.file.raw, (*gone, *self.edits))
+
+    @property
+    def settled(self) -> FilePlan:
+        "With edits that are apart from each other and from what is taken out."
+        return replace(self, edits=tuple(carry_along(self.edits, places_of(self.taken))))
 
     @property
     def entries(self) -> list[Taken]:

@@ -124,6 +124,10 @@ def _find_dead(
         found = file_check.dead_names(repo, texts, tree)
     return dict(sorted(found.items(), key=lambda x: (-len(x[1]), x[0]))), texts
 
+
+def _dead_rows(found: Mapping[str, Sequence[file_check.Dead]]) -> list[dict[str, Any]]:
+    return [{"path": p} | x.to_dict() for p, xs in found.items() for x in xs]
+
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #8466f011
 _RULES = {"renamed": "The file has another name now.", "deleted": "The repository has this no more.",
           "missing": "The repository does not have this."}
@@ -159,28 +163,7 @@ def _rename_plans(call: Call, paths: Iterable[Path]) -> list[files_tidy.FilePlan
             with open(real := files_reading.real_path(p), "rb") as f: raw = f.read(LARGEST + 1)
             text_of(raw, str(p))
             plans.append(files_tidy.FilePlan(files_reading.MemoryFile(str(p), real, raw, (), call.clock())))
-    return [_apart(p) for p in _with_renames(call, plans) if p.edits]
-
-
-def _with_renames(
-    call: Call,
-    plans: Sequence[files_tidy.FilePlan],
-    memory: Path | None = None,  # A folder outside of the repository that tells of it, seen from its top
-) -> list[files_tidy.FilePlan]:
-    "Plans that also write renamed paths anew; a file of another place is left alone."
-    if not plans or not (repo := _repo_with_files(call)): return [*plans]
-    top = Path(repo.worktree or "").resolve()
-    def name(path: Path) -> str:
-        if not memory: return path.relative_to(top).as_posix() if path.is_relative_to(top) else ""
-        home = memory.resolve()
-        return path.relative_to(home).as_posix().replace("/", ":") if path.is_relative_to(home) else ""
-    names = [name(p.file.real) for p in plans]
-    found = files_renames.rename_edits(repo, {n: p.file.raw for n, p in zip(names, plans) if n})
-    return [replace(p, edits=(*p.edits, *found.get(n, ()))) for n, p in zip(names, plans)]
-
-
-def _apart(p: files_tidy.FilePlan) -> files_tidy.FilePlan:
-    return replace(p, edits=tuple(files_tidy.carry_along(p.edits, files_tidy.places_of(p.taken))))
+    return [p.settled for p in files_renames.with_renames(_repo_with_files(call), plans) if p.edits]
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #5c007bb9
 def _edit_rows(p: files_tidy.FilePlan) -> list[dict[str, Any]]:
@@ -218,7 +201,7 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: b
     if not found:
         raise Usage("there is no CLAUDE.md, AGENTS.md or other file here that agents read; name one: "
                     "gnc tidy FILE")
-    rows = [{"path": p} | x.to_dict() for p, xs in found.items() for x in xs]
+    rows = _dead_rows(found)
     lines = [x for p, xs in found.items() if xs for x in _dead_lines(p, xs)]
     moved = _rename_plans(call, [_from_here(repo, p) for p, xs in found.items()
                                  if any(x.what == "renamed" for x in xs)])
@@ -232,12 +215,13 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: b
     if shallow:
         call.warn("This clone is shallow: what moved or was deleted before it is not recognized. "
                   "Run git fetch --unshallow; in a workflow, fetch-depth: 0.", "yellow")
+    told = f"{len(rows)} not in the repository" if rows else "none known to be gone"
     if sarif: print(json.dumps(_sarif(found), indent=1))
     else:
         call.show({"files": [*found], "names": n, "dead": rows, "shallow": shallow,
                    "renames": [r for p in moved for r in _edit_rows(p)],
                    "copies": [c._asdict() for c in twins]},
-                  *lines, f"{many}, {counted_noun(n, 'name')}: {len(rows) or 'none known to be'} {'gone' if not rows else 'not in the repository'}.",
+                  *lines, f"{many}, {counted_noun(n, 'name')}: {told}.",
                   rows=rows)
     if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or call.as_csv or sarif):
         for r in rows: print(_annotation(r["path"], r["line"], f"{r['name']}: {r['reason']}"))
@@ -416,10 +400,7 @@ def _repo_with_files(call: Call) -> Repo | None:
 def _claude_problems(call: Call) -> tuple[files_claude.MemoryFolder, list[files_claude.Problem]]:
     "Claude Code's folder of this project, and what is wrong in it."
     folder = files_claude.read_folder(claude_folder(call.repo, os.environ))
-    if not (repo := _repo_with_files(call)): return folder, files_claude.problems_of(folder)
-    tree = file_check.read_tree(repo)
-    found = [*files_claude.problems_of(folder, tree.has), *files_claude.gone_names(folder, repo, tree)]
-    return folder, sorted(found, key=lambda p: (p.path != files_claude.INDEX, p.path, p.line))
+    return folder, files_claude.problems_of(folder, _repo_with_files(call))
 
 
 def _problem_lines(problems: Sequence[files_claude.Problem]) -> Lines:
@@ -446,10 +427,11 @@ def _check_claude(call: Call) -> None:
 
 def _with_folder(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[files_tidy.FilePlan]:
     "Plans that also mend the index of Claude Code's folder, and write renamed paths anew in it."
-    folder, plans = files_claude.read_folder(claude_folder(call.repo, os.environ)), _with_renames(call, plans)
-    if folder.of_project: plans = _with_renames(call, plans, folder.top)
+    folder, repo = files_claude.read_folder(claude_folder(call.repo, os.environ)), _repo_with_files(call)
+    plans = files_renames.with_renames(repo, plans)
+    if folder.of_project: plans = files_renames.with_renames(repo, plans, folder.top)
     index = (folder.top / files_claude.INDEX).resolve()
-    if new := {p.file.real: _apart(p).after for p in plans if p.edits and p.file.real != index}:
+    if new := {p.file.real: p.settled.after for p in plans if p.edits and p.file.real != index}:
         folder = files_claude.read_folder(folder.top, new)
     edits = files_claude.folder_edits(folder)
     def mended(p: files_tidy.FilePlan) -> files_tidy.FilePlan:
@@ -500,7 +482,7 @@ def _carry_out(call: Call, plans: Sequence[files_tidy.FilePlan], found: Sequence
     dead = _find_dead(call, repo, found)[0] if (repo := _repo_with_files(call)) else {}
     call.show({"files": rows, "applied": q.apply, "refused": refused, "passed": [*skipped],
                "problems": [p._asdict() for p in wrong],
-               "dead": [{"path": p} | x.to_dict() for p, xs in dead.items() for x in xs]},
+               "dead": _dead_rows(dead)},
               *(_problem_lines(wrong) if q.claude else ()),
               *(x for p in plans for x in _edit_lines(p, p.file.path in done)),
               Text("\n").join([*told, *([] if found else [Text("")])]),
@@ -537,7 +519,8 @@ def tidy(
     call: Call = ctx.obj
     if codex: paths = [*(paths or ()), *map(str, codex_files(os.environ))]
     acts = apply or undo or take or diff or lines or bytes_ or tokens
-    if (check or sarif) and acts: raise Usage("--check and --sarif only look; leave out what writes, and --diff")
+    if (check or sarif) and acts:
+        raise Usage("--check and --sarif only look; leave out what writes, and --diff")
     if undo and (apply or take or diff or lines or bytes_ or tokens):
         raise Usage("--undo cannot be combined with --apply, --diff, --take, --lines, --bytes or --tokens")
     if claude and check and not paths: return _check_claude(call)
@@ -553,7 +536,8 @@ def tidy(
     files, skipped = _read_files(found, paths)
     if take and len(files) > 1: raise Usage("--take names lines of one file; name that file alone")
     plans = files_tidy.plan_tidy(files, _budget(lines, bytes_, tokens), take or ())
-    plans = tuple(map(_apart, (_with_folder if claude else _with_renames)(call, plans)))
+    more = _with_folder(call, plans) if claude else files_renames.with_renames(_repo_with_files(call), plans)
+    plans = tuple(p.settled for p in more)
     size = (("lines", lines), ("bytes", bytes_), ("tokens", tokens), *(("take", n) for n in take or ()))
     words = [w for k, v in size if v for w in (f"--{k}", str(v))]
     where = [*(paths or ()), *(["--claude"] if claude else [])]
