@@ -423,6 +423,11 @@ def test_an_issue_says_how_it_ended():
     assert e.body == "Closed 2026-02-02, replaced by p-2: three attempts\n\nMost timeouts pass." and not e.loose
 
 
+def test_a_conversation_in_markdown_is_no_memory_either(repo):
+    Path("talk.md").write_text("# Deploys\n\n" + "## User\nDoes it hold?\n## Assistant\nIt does.\n" * 2)
+    assert "not a memory" in gnc("import", "talk.md").err and gnc("import", "talk.md", "--dry-run").code == 1
+
+
 @pytest.mark.parametrize("text", [
     json.dumps([{"title": "x", "create_time": 1.5, "mapping": {"a": {"message": None}}, "current_node": "a"}]),
     json.dumps([{"uuid": "u", "name": "x", "chat_messages": [{"sender": "human", "text": "hi"}]}], indent=1),
