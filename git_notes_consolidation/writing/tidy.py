@@ -4,7 +4,7 @@
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #f786aa10
 from __future__ import annotations
-import difflib, re
+import difflib, math, re
 from bisect import bisect_left, bisect_right
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -13,6 +13,7 @@ from datetime import datetime, timedelta
 from ..core.memory import digest, Memory
 from ..core.visible import estimate_tokens
 from ..supersession.judge import SURE, WORTH_ASKING, weigh
+from ..staleness.file_names import file_names
 from .markdown import (
     _inside_places, _part, _read, BadFile, Entry, FilePlace, emptied_headings, close_gaps, label_of,
     line_starts, reads_same, sections_of, without)
@@ -214,25 +215,34 @@ def excess(
 # %% ../../nbs/16_writing/07_tidy.ipynb #748d65b7
 _RULES = re.compile(r"\b(?:commands?|important|critical|never|always|must|mandatory|required|rules?"
                     r"|conventions?|principles?|guidelines?|safety|security|style)\b|\u26a0", re.I)
-_WHY = ("a rule; nothing else was left", "deep or low in the file", "among the oldest",
+_WHY = ("more like what people take out than the rest", "among the oldest",
         "its heading says that it is over")
 
 
-def fading(
-    e: Entry,  # A section, or a piece of a file that has none
-) -> tuple[int, float, int, int]:  # The largest goes first
-    "How soon a section goes."
-    titles, at = e.place.headings, -e.time.timestamp() if e.time else 0.0
-    if e.kind != "section": return 2, at, 0, -e.place.start
-    if any(_OVER.search(h) for h in titles): return 3, at, len(titles), e.place.start
-    if e.time: return 2, at, len(titles), e.place.start
-    return 0 if _RULES.search(titles[-1]) else 1, 0.0, len(titles), e.place.start
+def perishable(
+    e: Entry,  # A section
+    text: str,  # All of it
+    low: float,  # Where in the file it begins: 0 at the top, 1 at the end
+) -> float:
+    "How much a section looks like those that people remove."
+    paths = any(n.kind == "path" and "/" in n.text for n in file_names(text))
+    return (.7 * low + .6 * len(e.place.headings) + .15 * math.log2(text.count("\n") + 1)
+            + .3 * paths - .6 * ("```" in text) - .45 * bool(_RULES.search(e.title)))
+
+
+def fading(e: Entry, raw: bytes) -> tuple[int, float, float]:  # The largest goes first
+    "How soon a section goes, or a piece of a file that has none."
+    titles, at, start = e.place.headings, -e.time.timestamp() if e.time else 0.0, e.place.start
+    if e.kind != "section": return 1, at, -start
+    over = any(_OVER.search(h) for h in titles)
+    return 2 if over else int(bool(e.time)), at, perishable(
+        e, raw[start:e.place.end].decode("utf-8", "replace"), start / len(raw))
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #ba5ec350
 def sections_by_age(f: MemoryFile) -> list[Taken]:
     "The sections of a file that may go, the first to go first; of a file without headings, its pieces."
     parts = [e for e in f.entries if e.loose] if _has_lines(f) else [*sections_of(f.raw, f.path)]
-    keys, above = [fading(e) for e in parts], list[int]()
+    keys, above = [fading(e, f.raw) for e in parts], list[int]()
     for n, e in enumerate(parts):
         while above and parts[above[-1]].place.lines[1] < e.place.lines[0]: above.pop()
         for k in above: keys[k] = min(keys[k], keys[n])

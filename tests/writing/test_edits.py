@@ -529,6 +529,12 @@ def test_a_budget_waits_until_the_folder_is_mended(memory):
     assert gnc("tidy", "--claude", "--apply").code == 0 and gnc("tidy", "--claude", "--lines", "30").code == 0
 
 
+def test_a_budget_that_is_not_met_ends_with_its_own_code(home):
+    (home / "CLAUDE.md").write_text("# A\n\nRules.\n\n## B\n\n- one\n\n## Done\n\n- two\n")
+    said = gnc("tidy", "CLAUDE.md", "--lines", "1", "--apply")
+    assert said.code == 3 and "still over the budget" in said.err and gnc("tidy", "CLAUDE.md", "--lines", "9", "--max-change", "1", "--apply").code == 0
+
+
 def test_the_head_line_counts_what_is_written(memory):
     assert "233 lines, 10.7 kB → 16 lines, 0.4 kB" in " ".join(gnc("tidy", "--claude").out.split())
 

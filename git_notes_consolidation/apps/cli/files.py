@@ -350,6 +350,7 @@ def _apply(plans: Sequence[files_tidy.FilePlan], now: datetime,
         try: done[p.file.path] = files_archive.apply_tidy(p, now)
         except RepoError as e: refused.append(str(e))
         except OSError as e: refused.append(f"{e.filename or p.file.path}: {e.strerror}; nothing is lost")
+    refused += [f"{p.file.path} is still over the budget" for p in plans if p.over and p.file.path in done]
     return done, refused
 
 
