@@ -4,11 +4,12 @@
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #348ee72c
 from __future__ import annotations
+import re
 import numpy as np
 from collections import Counter, defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
-from datetime import datetime
+from datetime import datetime, timedelta
 from functools import partial
 from itertools import groupby, islice
 from typing import Any, NamedTuple
@@ -19,7 +20,7 @@ from ..core.runtime import parallel_map, process_count
 from ..observability.tracing import span
 from ..similarity.lexical import LexicalEmbedder
 from ..similarity.neighbours import SearchVectors, shared_older
-from ..store.state import refused
+from ..store.state import refused, State
 from ..store.versions import merged_into, replaced_at
 from ..supersession.judge import (
     DOUBTED, SURE, behind_others, chance, denies_replacement, to_confirm, unsure, weigh)
@@ -74,6 +75,23 @@ def _pairs_by_title(
                 filed[w].append(mine)
         having[mine].append(i)
 
+# %% ../../nbs/13_consolidation/02_relate.ipynb #fc6788cb
+def imported_under(state: State) -> dict[str, str]:  # By the memory's id
+    "The heading below which an entry of a file stood, in letters only."
+    rows = (x for op in state.operations.values() for x in op.get("imported") or () if isinstance(x, Mapping))
+    out = dict[str, str]()
+    for x in rows:
+        heads = x.get("headings")
+        last = heads[-1 - (x.get("kind") == "section"):][:1] if isinstance(heads, (list, tuple)) else ()
+        out[str(x.get("id"))] = " ".join(re.findall(r"[^\W\d_]+", str(*last).lower()))
+    return out
+
+
+def _of_two_parts(a: Memory, b: Memory, under: Mapping[str, str]) -> bool:
+    "Do two entries of files stand under different headings, or did one commit write both?"
+    if not {a.id, b.id} <= under.keys(): return False
+    return under[a.id] != under[b.id] or abs(a.event_time - b.event_time) < timedelta(seconds=1)
+
 # %% ../../nbs/13_consolidation/02_relate.ipynb #e6411670
 _KIN = {"progress": ("blockers",)}  # What resolves a blocker is progress
 
@@ -101,7 +119,9 @@ def candidates(
                  *_pairs_by_title(current, first=first, known=s.called)} - pairs.keys():
         one, other = s.vectors[at[a]], s.vectors[at[b]]
         pairs[a, b] = float(one @ other) if one.any() and other.any() else None
-    return sorted((a, b, x) for (a, b), x in pairs.items() if s.scope.has(current[a]))
+    under = imported_under(s.state)
+    return sorted((a, b, x) for (a, b), x in pairs.items()
+                  if s.scope.has(current[a]) and not _of_two_parts(current[a], current[b], under))
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #35eb9477
 _TYPES = {"supersede": EdgeType.SUPERSEDES, "duplicate": EdgeType.DUPLICATE_OF}
