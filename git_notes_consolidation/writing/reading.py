@@ -280,7 +280,8 @@ def _is_dialogue(raw: bytes) -> bool:
     "Do a person and an assistant speak in turn, from the beginning to the end?"
     turns = [*_TURN.finditer(raw)]
     asks = [bool(m[1]) for m in turns]
-    return len(asks) > 3 and turns[0].start() < 400 and 2 * turns[-1].start() > len(raw) and sum(a != b for a, b in zip(asks, asks[1:])) * 2 > len(asks)
+    in_turn = 2 * sum(a != b for a, b in zip(asks, asks[1:])) > len(asks) > 3
+    return in_turn and turns[0].start() < 400 and 2 * turns[-1].start() > len(raw)
 
 
 def _refuse_chat(name: str, path: str) -> None:
