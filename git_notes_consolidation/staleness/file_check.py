@@ -132,7 +132,13 @@ _READ = re.compile(
     r"(?:^|/)\.github/(?:copilot-instructions|prompts/.*\.prompt)\.md$")
 _RECORD = re.compile(r"(?i)(?:^|/)(?:adrs?|decisions|architecture-decisions)/(?:[^/]*/)?[^/]*\d[^/]*\.md$")
 _OF_ITS_DAY = re.compile(r"(?i)\d{4}[-_.]?\d\d[-_.]?\d\d[^/]*$|(?:^|/)(?:journals?|history|archived?)/|"
-                         r"(?:^|/)(?:change ?log|changes|history|news|progress|journal)\.md$")
+                         r"(?:^|/)(?:(?:change|decision|session|work)[ _-]?log|changes|history|news|progress|"
+                         r"journal)\.md$")
+# A line that begins with a day, or tells what was done and is ticked
+_ENTRY = re.compile(
+    r"(?i)[\W_]*(?:\d{4}-\d\d-\d\d|\d\d/\d\d/\d{4})\b|\s*[-*+]\s+(?:\[x\]|[✅☑✔])(?=.*\b(?:added|"
+    r"complet\w+|configured|consolidated|created|fixed|implemented|updated|written)\b)|"
+    r"\s*\|.*\|[ *_✅]{0,5}(?:complete|completed|done)[ *_]{0,5}\|")
 
 
 def agent_files(tree: Tree) -> list[str]:
@@ -226,7 +232,7 @@ _WAS = re.compile(
     r"used to (?:be|live|have|hold|sit|contain))\b|→|->|=>")
 _FORBIDDEN = re.compile(  # Not "Do not edit"
     r"(?i)(?:\bno|\bwithout|\b(?:not|never|don['’]t|avoid)\s+(?:\w+\s+){0,2}?(?:creat|add|introduc|"
-    r"mak|us|writ|put|commit|plac|generat|bring|hav|exist)\w*)\b[^.;:]*$")
+    r"mak|us|writ|put|commit|plac|generat|bring|hav|exist)\w*)\b[^.;:]*$|(?i:\bnot)\s[`'\"*_]{0,3}$")
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #81aa8d5b
 def _meant(n: FileName, base: str, found: Sequence[Departure]) -> bool:
@@ -424,7 +430,7 @@ def _lost_paths(repo: Repo, names: Mapping[str, Sequence[FileName]], texts: Mapp
                  _uncommitted(n) if places(n, p) & last else
                  _missing(n, base[p], tree, whole, english) for n in ns
                  if n.form == "link" or (gone[n] or not strange) and not (
-                     _ANYWHERE.search(p) and (n.form == "tree" or n.text.startswith("."))))
+                     _ANYWHERE.search(p) and (n.form == "tree" or n.text[0] == "." or "/" not in n.text)))
         out[p] = [d for d in found if d]
     return out
 
@@ -438,7 +444,10 @@ def dead_names(
     "What files name that is not there."
     tree = tree or read_tree(repo)
     told = {p for p in texts if _RECORD.search(p) or _OF_ITS_DAY.search(p)}  # What was, not what is
-    names = {p: [n for n in file_names(t) if n.form == "link" or p not in told] for p, t in texts.items()}
+    def tells(p: str, n: FileName, lines: Sequence[str]) -> bool:
+        return n.form != "link" and (p in told or bool(_ENTRY.match(lines[n.line - 1])))
+    rows = {p: re.split(r"\r\n?|\n", t) for p, t in texts.items()}
+    names = {p: [n for n in file_names(t) if not tells(p, n, rows[p])] for p, t in texts.items()}
     paths, symbols, out = _lost_paths(repo, names, texts, tree), _lost_symbols(repo, names, tree), {}
     every = [*dict.fromkeys(n for ns in names.values() for n in ns)]
     undefined_names = {d.name: d for d in _undefined(repo, every, tree)}
@@ -449,7 +458,7 @@ def dead_names(
             commands = [d for d in commands if d.name not in missing]
         found = [*paths[p], *commands, *symbols[p]]
         found += [Dead(n, "missing", why) for n in ns
-                  if n.kind == "minimum" and (why := later_minimum(tree, n.text))]
+                  if n.kind == "minimum" and not _ANYWHERE.search(p) and (why := later_minimum(tree, n.text))]
         once = dict[tuple[str, str], Dead]()
         found.sort(key=lambda d: d.name.line)
         for dead in found: once.setdefault((dead.name.kind, dead.name.text), dead)

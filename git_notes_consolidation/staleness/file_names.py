@@ -56,7 +56,7 @@ def link_target(href: str) -> str:  # Empty where it leads elsewhere
     "The file that a link leads to."
     if len(href) > 3 * _LONGEST: return ""  # Each byte may be written as %41
     path = re.split(r"[#?]", unquote(href))[0].strip().removeprefix("mdc:")  # As Cursor writes it
-    odd = re.search(r"[<>{}*|$\s]|^[\w.-]+@[\w.-]+$|N{3,}|X{3,}", path)
+    odd = re.search(r"[<>{}*|$\s]|^[\w.-]+@[\w.-]+$|N{3,}|X{3,}|\bpath/to/|^git(?:hub|lab)\.com/", path)
     if odd or _ELSEWHERE.search(path): return ""
     return path.removeprefix("./").rstrip("/")
 

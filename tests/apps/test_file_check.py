@@ -53,7 +53,9 @@ def test_what_moved_went_or_never_was(home, monkeypatch):
     ("`src/cache.py` is used to store responses.", True), ("Use `src/cache.py` instead of calling Redis.", True), ("New code goes into `src/cache.py`.", True),
     ("Do not edit `src/cache.py` by hand.", True), ("Caching lives in `src/cache.py`, see `docs/old/x.md`.", True),
     ("Remove old entries with `src/cache.py`.", True),
-    ("`src/cache.py` was removed.", False), ("Never create `src/cache.py`.", False), ("There is no `src/cache.py`.", False), ("`src/cache.py` → Redis", False)])
+    ("- ✅ DO: keep keys in `src/cache.py`", True), ("- [ ] Read `src/cache.py`", True), ("| 1 | `src/cache.py` | fast |", True),
+    ("* [2026-01-05 10:11:12] Cached in `src/cache.py`", False), ("- ✅ Cache created (`src/cache.py`)", False), ("| 1 | `src/cache.py` | Complete |", False),
+    ("It lives in `src/main/run.py`, not `src/cache.py`.", False), ("`src/cache.py` was removed.", False), ("Never create `src/cache.py`.", False), ("There is no `src/cache.py`.", False), ("`src/cache.py` → Redis", False)])
 def test_only_what_tells_that_it_went_is_left_alone(home, text, told):
     (home / "CLAUDE.md").write_text(text + "\n")
     assert dead(home) == ({"src/cache.py": ("deleted", "")} if told else {})
@@ -67,11 +69,20 @@ def test_what_went_and_is_not_committed_yet_is_said_so(home, staged):
     assert set(dead(home)) == {"src/main/run.py", "../src/main/run.py"}
 
 
-@pytest.mark.parametrize("name", ["memory-bank/progress.md", "memory-bank/journal/start.md", "memory-bank/2026_03_01_start.md", "CHANGELOG.md"])
+@pytest.mark.parametrize("name", ["memory-bank/progress.md", "memory-bank/journal/start.md", "memory-bank/2026_03_01_start.md", "CHANGELOG.md",
+                                  "memory-bank/decisionLog.md"])
 def test_what_tells_of_its_day_may_name_what_is_gone(home, name):
     (home / name).parent.mkdir(parents=True, exist_ok=True)
     (home / name).write_text("Begun in `src/cache.py`, see [it](none.md)\n")
     assert dead(home, home / name, "--check") == {"none.md": ("missing", "")}
+
+
+def test_a_skill_may_be_of_any_repository(home):
+    (home / "plan.md").write_text("x\n"); (home / "go.mod").write_text("go 1.26\n"); git(home, "add", "."); git(home, "commit", "-qm", "Plan")
+    git(home, "rm", "-q", "plan.md"); git(home, "commit", "-qm", "No plan")
+    text = "Reload `plan.md`, then `src/cache.py`.\n\nGo 1.21+, channels\n"
+    assert {n.name.text for n in dead_names(open_repo(home), {".agents/skills/x/SKILL.md": text})[".agents/skills/x/SKILL.md"]} == {"src/cache.py"}
+    assert {n.name.text for n in dead_names(open_repo(home), {"AGENTS.md": text})["AGENTS.md"]} == {"src/cache.py", "plan.md", "Go 1.21"}
 
 
 def test_half_a_frame_in_common_is_no_new_name(home):
