@@ -232,7 +232,7 @@ _WAS = re.compile(
     r"used to (?:be|live|have|hold|sit|contain))\b|→|->|=>")
 _FORBIDDEN = re.compile(  # Not "Do not edit"
     r"(?i)(?:\bno|\bwithout|\b(?:not|never|don['’]t|avoid)\s+(?:\w+\s+){0,2}?(?:creat|add|introduc|"
-    r"mak|us|writ|put|commit|plac|generat|bring|hav|exist)\w*)\b[^.;:]*$|(?i:\bnot)\s[`'\"*_]{0,3}$")
+    r"mak|us|writ|put|commit|plac|generat|bring|hav|exist)\w*)\b[^.;:]*$")
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #81aa8d5b
 def _meant(n: FileName, base: str, found: Sequence[Departure]) -> bool:
@@ -459,8 +459,9 @@ def dead_names(
         found = [*paths[p], *commands, *symbols[p]]
         found += [Dead(n, "missing", why) for n in ns
                   if n.kind == "minimum" and not _ANYWHERE.search(p) and (why := later_minimum(tree, n.text))]
+        # Who names the new path beside it tells that it moved
+        found = sorted((d for d in found if not (d.now and d.now in d.name.around)), key=lambda d: d.name.line)
         once = dict[tuple[str, str], Dead]()
-        found.sort(key=lambda d: d.name.line)
         for dead in found: once.setdefault((dead.name.kind, dead.name.text), dead)
         out[p] = found if each else [*once.values()]
     return out
