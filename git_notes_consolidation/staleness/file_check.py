@@ -218,10 +218,10 @@ _DENIED = re.compile(r"(?i)\b(?:no|not|never|don['’]t|without|avoid)\b[^.;:]*$
 def _tells_history(n: FileName) -> bool:
     "The same for a name that was there: of it much is said that does not tell that it is gone."
     # A folder, or a name without a path, may be another one
-    if n.kind == "path" and not ("/" in n.text and has_ending(n.text)): return _tells(n)
+    if n.kind == "path" and not ("/" in n.text and has_ending(n.text)) and _tells(n): return True
     before, words = n.around.partition(n.text)[0], _NO_WORDS.sub(" ", n.around.replace(n.text, ""))
-    return bool(_FORBIDDEN.search(before[-80:]) or _WAS.search(words) or reports(n.under)
-                or _OLD.search(n.under))
+    return bool(_FORBIDDEN.search(before[-80:]) or _WAS.search(words) or _ELSEWHERE.search(words)) or any(
+        reports(x) or _OLD.search(x) or _ELSEWHERE.search(x) or _NEVER.search(x) for x in (n.under, n.lead))
 
 
 _NO_WORDS = re.compile(r"`[^`\n]*`|\S*/\S*")  # A path that holds `old`
@@ -233,6 +233,10 @@ _WAS = re.compile(
 _FORBIDDEN = re.compile(  # Not "Do not edit"
     r"(?i)(?:\bno|\bwithout|\b(?:not|never|don['’]t|avoid)\s+(?:\w+\s+){0,2}?(?:creat|add|introduc|"
     r"mak|us|writ|put|commit|plac|generat|bring|hav|exist)\w*)\b[^.;:]*$")
+_NEVER = re.compile(r"(?i)\b(?:never|do not|don['’]t|must not|avoid|forbidden)\W*$")
+_ELSEWHERE = re.compile(r"(?i)\bexternally\b|\b(?:in|from) (?:an?|the) (?!same\b|this\b|main\b)[\w-]+ "
+                        r"(?:checkout|repo(?:sitory)?)\b|\b(?:separate|another|sibling|upstream) "
+                        r"(?:checkout|repo(?:sitory)?|project)\b")
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #81aa8d5b
 def _meant(n: FileName, base: str, found: Sequence[Departure]) -> bool:
@@ -434,6 +438,14 @@ def _lost_paths(repo: Repo, names: Mapping[str, Sequence[FileName]], texts: Mapp
         out[p] = [d for d in found if d]
     return out
 
+# %% ../../nbs/12_staleness/06_file_check.ipynb #f5d8388d
+_ACCEPTED = re.compile(r"<!--[ \t]*gnc:[ \t]*ok\b([^\n>]{0,2000}?)-->")
+
+
+def accepted(text: str) -> set[str]:
+    "The names that a file says are meant as they are."
+    return {x.strip() for m in _ACCEPTED.finditer(text) for x in m[1].split(",")}
+
 # %% ../../nbs/12_staleness/06_file_check.ipynb #5844f0d8
 def dead_names(
     repo: Repo,
@@ -447,7 +459,9 @@ def dead_names(
     def tells(p: str, n: FileName, lines: Sequence[str]) -> bool:
         return n.form != "link" and (p in told or bool(_ENTRY.match(lines[n.line - 1])))
     rows = {p: re.split(r"\r\n?|\n", t) for p, t in texts.items()}
-    names = {p: [n for n in file_names(t) if not tells(p, n, rows[p])] for p, t in texts.items()}
+    fine = {p: accepted(t) for p, t in texts.items()}
+    names = {p: [n for n in file_names(t) if n.text not in fine[p] and not tells(p, n, rows[p])]
+             for p, t in texts.items()}
     paths, symbols, out = _lost_paths(repo, names, texts, tree), _lost_symbols(repo, names, tree), {}
     every = [*dict.fromkeys(n for ns in names.values() for n in ns)]
     undefined_names = {d.name: d for d in _undefined(repo, every, tree)}
@@ -460,7 +474,8 @@ def dead_names(
         found += [Dead(n, "missing", why) for n in ns
                   if n.kind == "minimum" and not _ANYWHERE.search(p) and (why := later_minimum(tree, n.text))]
         # Who names the new path beside it tells that it moved
-        found = sorted((d for d in found if not (d.now and d.now in d.name.around)), key=lambda d: d.name.line)
+        found = sorted((d for d in found if not (d.now and d.now in d.name.around)),
+                       key=lambda d: d.name.line)
         once = dict[tuple[str, str], Dead]()
         for dead in found: once.setdefault((dead.name.kind, dead.name.text), dead)
         out[p] = found if each else [*once.values()]

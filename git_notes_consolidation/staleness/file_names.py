@@ -29,6 +29,7 @@ class FileName(NamedTuple):
     form: Form
     around: str  # The sentence or the line that it stands in
     under: str = ""  # The heading above it
+    lead: str = ""  # The paragraph before the list that it stands in
     inside: str = ""  # The file that a symbol is said to stand in
     foreign: bool = False  # It may be another project's; only history knows whether it was this one's
 
@@ -253,12 +254,14 @@ def file_names(
 ) -> tuple[FileName, ...]:  # In the order of its lines
     "What a file names."
     blank = _FRONT.sub(lambda m: "\n" * m[0].count("\n"), re.sub(r"\r\n?", "\n", text.removeprefix("\ufeff")))
-    lines, found, under, before = blank.split("\n"), list[FileName](), "", ""
+    lines, found, under, lead, before = blank.split("\n"), list[FileName](), "", "", ""
     for t in _parser().parse(blank):
         if t.type == "inline" and t.map:
             if before == "heading_open": under = t.content
+            if t.level == 1: lead = t.content if before == "paragraph_open" else ""
             row = lines[t.map[0]] if before in ("td_open", "th_open") else ""
-            found += [n._replace(around=row or n.around, under=under) for n in _in_line(t)]
+            found += [n._replace(around=row or n.around, under=under, lead=lead * (t.level > 1))
+                      for n in _in_line(t)]
         elif t.type in ("fence", "code_block"): found += [n._replace(under=under) for n in _in_block(t)]
         before = t.type
     return tuple(sorted(found, key=lambda n: n.line))

@@ -54,6 +54,8 @@ def test_what_moved_went_or_never_was(home, monkeypatch):
     ("Do not edit `src/cache.py` by hand.", True), ("Caching lives in `src/cache.py`, see `docs/old/x.md`.", True),
     ("Remove old entries with `src/cache.py`.", True),
     ("- ✅ DO: keep keys in `src/cache.py`", True), ("- [ ] Read `src/cache.py`", True), ("| 1 | `src/cache.py` | fast |", True),
+    ("Use these:\n\n- `src/cache.py`", True), ("🚫 Never:\n\n- Recreate `src/cache.py`", False), ("**Archived externally:**\n\n- `src/cache.py`", False),
+    ("# Suite (from a tools checkout)\n\n- `src/cache.py`", False), ("`src/cache.py` (in the tools repository)", False),
     ("* [2026-01-05 10:11:12] Cached in `src/cache.py`", False), ("- ✅ Cache created (`src/cache.py`)", False), ("| 1 | `src/cache.py` | Complete |", False),
     ("`src/cache.py` was removed.", False), ("Never create `src/cache.py`.", False), ("There is no `src/cache.py`.", False), ("`src/cache.py` → Redis", False)])
 def test_only_what_tells_that_it_went_is_left_alone(home, text, told):
@@ -75,6 +77,12 @@ def test_what_tells_of_its_day_may_name_what_is_gone(home, name):
     (home / name).parent.mkdir(parents=True, exist_ok=True)
     (home / name).write_text("Begun in `src/cache.py`, see [it](none.md)\n")
     assert dead(home, home / name, "--check") == {"none.md": ("missing", "")}
+
+
+def test_a_person_has_the_last_word(home):
+    assert "<!-- gnc: ok NAME -->" in gnc("tidy", repo=home, width=200).out
+    (home / "CLAUDE.md").write_text("Begin in `src/app.py`; `src/cache.py` caches. `npm run lint`\n<!-- gnc: ok src/cache.py, lint -->\n")
+    assert set(dead(home)) == {"src/app.py"}
 
 
 def test_who_names_the_new_path_beside_the_old_one_knows(home):

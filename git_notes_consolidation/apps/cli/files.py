@@ -212,6 +212,9 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: b
         f"; a line @{plain(os.path.relpath(c.whole, os.path.dirname(c.path)))} in their place imports them."
         if os.path.basename(c.path) in ("CLAUDE.md", "GEMINI.md") else ".") for c in twins]
     many = counted_noun(len(found), "file")
+    if rows:
+        lines.append(Text("A name that is meant as it is: <!-- gnc: ok NAME --> in the file says so.",
+                          style="dim"))
     if shallow:
         call.warn("This clone is shallow: what moved or was deleted before it is not recognized. "
                   "Run git fetch --unshallow; in a workflow, fetch-depth: 0.", "yellow")
