@@ -35,7 +35,8 @@ from ..store.versions import holds_since
 from ..observability.telemetry import count as count_up, record
 from ..observability.tracing import span
 from .rank import (
-    AHEAD, CLEAR, QUESTION, RELEVANT, Listing, about_the_past, listing, relevance, vector_scores, word_scores)
+    AHEAD, CLEAR, QUESTION, RELEVANT, Listing, about_the_past, kind_and_subject, listing, relevance,
+    unknown_words, vector_scores, word_scores)
 
 # %% auto #0
 __all__ = ['SURE', 'TWO', 'margin', 'RecallService', 'open_recall', 'get_recall_service', 'reset_recall_service']
@@ -277,14 +278,19 @@ _ASKS = re.compile(r"(?i)\A\W*(?:who|whom|whose|what|which|when|where|why|how|is
                    r"can|may|must|has|have|had|will|should)\b|\?\s*\Z")
 
 
+def _quoted(words: Sequence[str]) -> str: return ", ".join(f"“{w}”" for w in words)
+
+
 def margin(
     results: Sequence[MemoryResult],  # Best first
     query: str,
+    unknown: Sequence[str] = (),  # Rare words of it that no memory has
 ) -> str | None:  # Nothing where the first stands alone, words are looked up, or all is listed
     "What a reader must know of an order that is not sure."
-    if not results or not results[0].score or not _ASKS.search(query[:2000]): return None
-    if max(_fit(r, query) for r in results[:2]) < NEAR:
-        return "Nothing here surely answers this. The nearest:"
+    if not results or not results[0].score: return None
+    if unknown: return f"No memory has the word{'s' * (len(unknown) > 1)} {_quoted(unknown)}; nearest:"
+    if not _ASKS.search(query[:2000]): return None
+    if max(_fit(r, query) for r in results[:2]) < NEAR: return "Nothing matches well; nearest:"
     alone = len(results) == 1 or results[0].score >= SURE or results[1].superseded_by == results[0].id
     if alone: return None
     two = results[0].score >= TWO
@@ -296,6 +302,24 @@ def _to_list(w: Wanted, asks: Listing, deeper: bool) -> Wanted:
     if asks == Listing(): return w
     return replace(w, namespace=w.namespace or asks.namespace, since=asks.since, until=asks.until,
                    summaries=False, anywhere=deeper)
+
+# %% ../../nbs/14_recall/03_service.ipynb #45702c5f
+def _told_elsewhere(asks: Listing, now: datetime) -> bool:
+    "May other memories tell what a list does not hold?"
+    return not asks.since if asks.namespace else bool(asks.until and asks.until <= now)
+
+
+_ON_SUBJECT = 0.7  # Share of the subject's words, and cosine
+
+
+def _of_kind_first(
+    results: Sequence[MemoryResult],  # Of the whole question
+    subject: str,
+    kind: Sequence[MemoryResult],  # Of the subject, among the kind
+) -> list[MemoryResult]:
+    "The same results behind those of the kind that are on the subject."
+    first = [r for r in kind if _fit(r, subject) >= _ON_SUBJECT and r.status != "resolved"]
+    return [*first, *(r for r in results if r.id not in {x.id for x in first})]
 
 # %% ../../nbs/14_recall/03_service.ipynb #78317268
 @dataclass(frozen=True)
@@ -423,9 +447,10 @@ class RecallService(_Tables):
                                        then=then, deeper=mode is None))
         with span("recall.search", query_length=len(query), mode=how, limit=most) as log:
             results = look("", _to_list(wanted, asks, mode is None)) if asks else []
-            # A day may be told of later, and what is in the way in other words
-            if not asks or not results and (not asks.since if asks.namespace else asks.until):
+            if not asks or not results and _told_elsewhere(asks, self.clock()):
+                kind = None if asks or namespace or wanted.past else kind_and_subject(query)
                 results = look(query, wanted)
+                if kind: results = _of_kind_first(results, kind[1], look(kind[1], replace(wanted, namespace=kind[0])))
                 if count: self.note(stands_out(results, query)[:most])
             log.set(result_count=len(results[:most]))
         count_up("recall.recalls_by_mode", mode=how)
