@@ -135,7 +135,7 @@ def kind_and_subject(
     query: str,
 ) -> tuple[str, str] | None:  # A namespace and the words of the subject
     "What kind of memory is asked for, and about what."
-    if not (m := _ABOUT.match(query[:200])): return None
+    if not (m := _ABOUT.match(query[:200])) or _ALWAYS.search(query[:200]): return None
     return _KINDS[(m["what"] or m["way"]).lower()], m["about"]
 
 # %% ../../nbs/14_recall/01_rank.ipynb #1947de2b

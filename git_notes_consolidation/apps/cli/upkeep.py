@@ -45,11 +45,10 @@ def _answers(s: Any) -> Lines:
     from git_notes_consolidation.recall.rank import excerpt
     from git_notes_consolidation.recall.reason import reasoned
     from git_notes_consolidation.recall.service import margin, open_recall
-    from git_notes_consolidation.apps.cli.look import answer_lines
     asks = open_recall(s.repo.path, s.settings, clock=s.clock)
     found = asks.search(_QUESTION, limit=2, count=False)
     sure = margin(found, _QUESTION)
-    dated = answer_lines(asks, _DATED, reasoned(asks).answer(_DATED, count=False))[0]
+    dated = Text(plain(reasoned(asks).answer(_DATED, count=False).answer, 800), style="bold")
     return [f"Asked: {_QUESTION}", *([sure] if sure else []),
             *(f"  {plain(x.summary, 100)}. {plain(excerpt(x.content, _QUESTION, x.summary), 160)}"
               for x in found[:2 if sure else 1]), "",
