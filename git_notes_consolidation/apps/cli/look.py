@@ -220,6 +220,7 @@ def _result_texts(s: RecallService, query: str, results: Sequence[MemoryResult],
     others = s.get_batch(i for r in results for i in (r.superseded_by, r.newer) if i)
     titles = {i: m.summary for i, m in others.items()}
     for r in results:
+        if r.newer in others and others[r.newer].event_time <= r.event_time: r = replace(r, newer=None)
         more = (f"repeated {plain(x, 160)}" for x in again.get(r.id, ()))
         said = plain(excerpt(r.content, query, r.summary), 320)
         yield r, [x for x in (said, *_result_notes(r, titles), *more) if x], _stands_for(r)
@@ -249,8 +250,8 @@ _FEW = 5
 
 def _few(call: Call, results: Sequence[MemoryResult], asked: bool = False) -> list[MemoryResult]:
     "As many as are read, unless somebody asked for more."
-    seen = set[str]()
-    told = [r for r in results if not (r.kind == "summary" and r.summary in seen) and not seen.add(r.summary)]
+    said = {r.summary: n for n, r in reversed([*enumerate(results)])}
+    told = [r for n, r in enumerate(results) if r.kind == "memory" or said[r.summary] == n]
     return told if asked or call.verbose else told[:_FEW]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #15e5d289
@@ -370,7 +371,7 @@ def recall(
         "results": [r.to_dict() for r in found], "deeper": deeper, "sure": sure} | (
         {"said_again": again} if again else {})
     if not (found or deeper or tips(s.repo, MEM)): return call.show(data, why_empty(call.repo), rows=[])
-    typed_limit = "limit" in given or ctx.get_parameter_source("limit").name == "COMMANDLINE"
+    typed_limit = "limit" in given or getattr(ctx.get_parameter_source("limit"), "name", "") == "COMMANDLINE"
     some = _few(call, found, typed_limit or not found or not found[0].score)
     left = [f"… and {len(found) - len(some)} more; -v shows all"] if len(some) < len(found) else []
     call.show(data, *(_results(call, s, query, some, plain(sure or ""), again) + ["", *left] if found else
@@ -459,8 +460,8 @@ def _show_history(call: Call, v: View, i: str, as_of: str | None, known_by: str 
     "explain mem_x7k2 --edges", "explain mem_x7k2 --history --as-of 2026-03-01"))
 def explain(
     ctx: typer.Context,
-    name: str | None = argument("A memory or a summary: its name, the beginning of it, or "
-                                "namespace:commit:index.", metavar="[ID]"),
+    name: str | None = argument("A memory or a summary: its name, the beginning of it, namespace:commit:index, or "
+                                "last: the latest memory.", metavar="[ID]"),
     id_file: str | None = option("Read the name from a file in the worktree; - is standard input.",
                                  metavar="FILE"),
     edges: bool = flag("--edges", "Show only the relations and the words they rest on."),
@@ -596,6 +597,13 @@ _KINDS = {kind.lower(): kind for kind in OPERATIONS} | {"repeat": "NOOP", "dupli
 def _operations(v: View) -> list[Operation]:
     return operations_of(v.events, v.state, {m.id: m.event_time for m in v.scan.memories})
 
+# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #4e5e4bb9
+def latest_run(v: View) -> str:
+    "The last run that was not undone: what `last` means of runs."
+    standing = [r for r in v.state.runs.values() if r["id"] not in v.state.undone]
+    if not standing: raise Usage("last: there is no run yet that was not undone; gnc log --runs lists all")
+    return str(max(standing, key=lambda r: (r["seq"], r["id"]))["id"])
+
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #2c2a1541
 def _show_log(call: Call, v: View, about: str | None, operation: str | None, since: str | None, all_: bool,
               limit: int) -> None:
@@ -619,7 +627,7 @@ def _show_log(call: Call, v: View, about: str | None, operation: str | None, sin
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #e28528e7
 _COUNTED = {"duplicates_found": "duplicates", "supersessions_detected": "replaced",
-            "review_items": "questions", "summaries_created": "summaries",
+            "review_items": "questions written", "summaries_created": "summaries",
             "relations_found": "other relations", "edges_removed": "relations ended",
             "tier_transitions": "moved"}
 
@@ -671,7 +679,7 @@ def _show_run(call: Call, v: View, run: str) -> None:
     "log --operation supersede --since 2026-01-01"))
 def log(
     ctx: typer.Context,
-    name: str | None = argument("A run: show what it changed. A memory: show what happened to it.",
+    name: str | None = argument("A run, or last: show what it changed. A memory: show what happened to it.",
                                 metavar="[RUN|ID]"),
     runs: bool = flag("--runs", "List runs and undos, newest first."),
     operation: str | None = option(f"Show only one of {', '.join(_KINDS)}.", metavar="KIND"),
@@ -683,6 +691,7 @@ def log(
     call: Call = ctx.obj
     v = shown(view(call.place().repo))
     if runs: return _show_runs(call, v)
+    if name == "last": name = latest_run(v)
     i = resolve(name, [*v.state.runs, *(m.id for m in v.scan.memories)], v.scan.memories) if name else None
     if i in v.state.runs: _show_run(call, v, str(i))
     else: _show_log(call, v, i, operation, since, all_, limit)
