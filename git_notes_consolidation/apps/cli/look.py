@@ -362,7 +362,8 @@ def recall(
         empty = not a.source_memories and not tips(s.repo, MEM)
         return call.show(head | a.to_dict(),
                          *([why_empty(call.repo)] if empty else answer_lines(call, s, query, a)))
-    found = s.search(query, limit=limit, mode=mode, include_sources=sources, count=not no_count, **scope)
+    with call.waiting("Reading the notes"):
+        found = s.search(query, limit=limit, mode=mode, include_sources=sources, count=not no_count, **scope)
     deeper = 0 if found else len(s.search(query, limit=1000, mode="exhaustive", include_sources=sources,
                                           count=False, **scope))
     again = s.said_again(r.id for r in found) if mode == "exhaustive" and not (at or known) else {}

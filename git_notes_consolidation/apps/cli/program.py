@@ -6,7 +6,7 @@
 from __future__ import annotations
 import csv, io, json, os, re, sys, tempfile, typer
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -200,6 +200,10 @@ class Call:
                  TimeElapsedColumn())
         with Progress(*shown, console=self.err, transient=True, disable=not self.err.is_terminal) as bar:
             yield bar
+
+    def waiting(self, text: str) -> Any:
+        "A line on standard error while something takes its time, for a person only."
+        return self.err.status(plain(text)) if self.err.is_terminal else nullcontext()
 
     def show(self, data: Any, *things: Any, rows: Iterable[Row] | None = None) -> None:
         "Print one JSON document, one CSV table (by default of a list), or something for people."
@@ -484,9 +488,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper): stream.reconfigure(errors="replace")
     try:
         called = program(rest[0] if rest else "", all_="--all" in typed)
-        return int(called(args, prog_name="gnc", standalone_mode=False) or 0)
+        code = int(called(args, prog_name="gnc", standalone_mode=False) or 0)
+        return _stopped() if code == 130 else code  # As typer tells of Ctrl-C
     except typer.Exit as e: return int(e.exit_code)
-    except (typer.Abort, KeyboardInterrupt): print("gnc: stopped", file=sys.stderr); return 130
+    except (typer.Abort, KeyboardInterrupt): return _stopped()
     except Exception as e:
         known = next((_CODES[t.__name__] for t in type(e).__mro__ if t.__name__ in _CODES), None)
         if known: return _refuse(str(e), known, "--json" in args)
@@ -509,3 +514,9 @@ def _refuse(why: str, code: int, as_json: bool) -> int:
     print(f"gnc: {plain(why)}", file=sys.stderr)
     if as_json: print(json.dumps({"error": why, "exit_code": code}))
     return code
+
+
+def _stopped() -> int:
+    "What is written is written whole: refs move at once, and a file is replaced at once."
+    print("\ngnc: stopped; nothing is half done", file=sys.stderr)
+    return 130
