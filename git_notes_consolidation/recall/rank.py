@@ -122,22 +122,6 @@ def listing(
     if not _BARE.fullmatch(m["when"].replace(r.original_text, "")): return None
     return Listing(kind, r.interval[0], None if m["from"] else r.interval[1])
 
-# %% ../../nbs/14_recall/01_rank.ipynb #6a216d6c
-_KINDS = {"decid": "decisions", "agree": "decisions", "decis": "decisions", "learn": "learnings",
-          "lesso": "learnings", "block": "blockers"}
-_ABOUT = re.compile(
-    r"(?i)\A\W*(?:what|which|anything|is|are|do|have)(?:['’](?:s|ve|re))?(?: [a-z]+){0,3}?"
-    r" (?:(?P<what>decid|agree|decis|learn|lesso)\w*(?: [a-z]+){0,4}? (?:about|on|regarding|concerning|from|for|with)"
-    r"|(?P<way>block)(?:s|ing|ed))\b (?P<about>\S.*?)\W*\Z")
-
-
-def kind_and_subject(
-    query: str,
-) -> tuple[str, str] | None:  # A namespace and the words of the subject
-    "What kind of memory is asked for, and about what."
-    if not (m := _ABOUT.match(query[:200])) or _ALWAYS.search(query[:200]): return None
-    return _KINDS[(m["what"] or m["way"]).lower()], m["about"]
-
 # %% ../../nbs/14_recall/01_rank.ipynb #1947de2b
 _ALWAYS = re.compile(
     r"(?i)\b(?:previous(?:ly)?|former(?:ly)?|original(?:ly)?|initial(?:ly)?|used to|history|historically"
@@ -159,6 +143,22 @@ def about_the_past(query: str) -> bool:
     "Does a question ask how things were?"
     head = query[:2000]
     return bool(_ALWAYS.search(head) or _ASKED.search(head + " ") and not _CHOSEN.search(head))
+
+# %% ../../nbs/14_recall/01_rank.ipynb #6a216d6c
+_KINDS = {"decid": "decisions", "agree": "decisions", "decis": "decisions", "learn": "learnings",
+          "lesso": "learnings", "block": "blockers"}
+_ABOUT = re.compile(
+    r"(?i)\A\W*(?:what|which|anything|is|are|do|have)(?:['’](?:s|ve|re))?(?: [a-z]+){0,3}?"
+    r" (?:(?P<what>decid|agree|decis|learn|lesso)\w*(?: [a-z]+){0,4}? (?:about|on|regarding|concerning|from|for|with)"
+    r"|(?P<way>block)(?:s|ing|ed))\b (?P<about>\S.*?)\W*\Z")
+
+
+def kind_and_subject(
+    query: str,
+) -> tuple[str, str] | None:  # A namespace and the words of the subject
+    "What kind of memory is asked for, and about what."
+    if not (m := _ABOUT.match(query[:200])) or _ALWAYS.search(query[:200]): return None
+    return _KINDS[(m["what"] or m["way"]).lower()], m["about"]
 
 # %% ../../nbs/14_recall/01_rank.ipynb #4bb8f975
 def _texts_with(conn: sqlite3.Connection, term: str) -> int:
