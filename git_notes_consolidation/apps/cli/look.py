@@ -200,7 +200,7 @@ _TABLE = 200  # Columns of a screen from which on results are a table
 def _result_notes(r: MemoryResult, titles: Mapping[str, str]) -> Iterator[str]:
     "What to know before trusting a result."
     part = "in part " if r.superseded_kind == "partial" else ""
-    def other(i: str) -> str: return f"{short(i)} {plain(titles.get(i, ''), 60)}".strip()
+    def other(i: str) -> str: return f"{short(i)} {plain(titles.get(i, ''), 100)}".strip()
     if r.status == "resolved": yield "resolved"
     if r.superseded_by: yield f"→ replaced {part}by {other(r.superseded_by)}"
     elif r.newer and r.namespace == "blockers": yield f"perhaps over: {other(r.newer)}"
