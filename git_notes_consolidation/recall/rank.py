@@ -149,7 +149,8 @@ _KINDS = {"decid": "decisions", "agree": "decisions", "decis": "decisions", "lea
           "lesso": "learnings", "block": "blockers"}
 _ABOUT = re.compile(
     r"(?i)\A\W*(?:what|which|anything|is|are|do|have)(?:['’](?:s|ve|re))?(?: [a-z]+){0,3}?"
-    r" (?:(?P<what>decid|agree|decis|learn|lesso)\w*(?: [a-z]+){0,4}? (?:about|on|regarding|concerning|from|for|with)"
+    r" (?:(?P<what>decid|agree|decis|learn|lesso)\w*(?: [a-z]+){0,4}?"
+    r" (?:about|on|regarding|concerning|from|for|with)"
     r"|(?P<way>block)(?:s|ing|ed))\b (?P<about>\S.*?)\W*\Z")
 
 

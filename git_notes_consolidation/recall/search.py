@@ -530,9 +530,11 @@ def next_words(
     w, none, rare, out = weights_of(embedder), np.zeros(0), _rarity(read), {}
     for i in which:
         later = np.flatnonzero(times > times[i])
-        near = [i, *sorted(later[np.argsort(-(vectors[later] @ vectors[i]), kind="stable")[:_NEAREST]].tolist())]
-        x = vectors[near]
-        pairs = _pair_features([memories[k] for k in near], [read[k] for k in near], times[near], x @ x.T, rare)
+        nearest = np.argsort(-(vectors[later] @ vectors[i]), kind="stable")[:_NEAREST]
+        near = [i, *sorted(later[nearest].tolist())]
+        cosine = vectors[near] @ vectors[near].T
+        mine, said = [memories[k] for k in near], [read[k] for k in near]
+        pairs = _pair_features(mine, said, times[near], cosine, rare)
         chances = succession(w, Seen(_read_asking(""), none, none, pairs))[0]
         out[i] = float(chances.max()), near[int(chances.argmax())]
     return out

@@ -323,7 +323,8 @@ def _of_kind_first(
 
 # %% ../../nbs/14_recall/03_service.ipynb #17e0b511
 # A title that says so
-_OVER = re.compile(r"(?i)\b(?:(?:is|are|was|were|been) (?:gone|closed|over)|fixed|solved|resolved|unblocked)\b")
+_OVER = re.compile(r"(?i)\b(?:(?:is|are|was|were|been) (?:gone|closed|over)|fixed|solved|resolved|"
+                   r"unblocked)\b")
 _LATEST = 1_000  # So many memories are read to see what solved a blocker
 
 # %% ../../nbs/14_recall/03_service.ipynb #78317268
@@ -353,15 +354,16 @@ class _Search:
         found = [replace(r, newer=newer.get(r.id)) for r in self.full(some)
                  if not (blockers and r.status == "resolved")]
         if compared and found:
-            over = self.solved([r.id for r in found[:50]], compared)
-            found = [replace(r, newer=r.newer or over.get(r.id)) for r in found]
-        return sorted(found, key=lambda r: blockers and (_OVER.search(r.summary) is not None, r.newer is not None))
+            solved = self.solved([r.id for r in found[:50]], compared)
+            found = [replace(r, newer=r.newer or solved.get(r.id)) for r in found]
+        over = [blockers and (_OVER.search(r.summary) is not None, r.newer is not None) for r in found]
+        return [found[n] for n in sorted(range(len(found)), key=over.__getitem__)]
 
     def solved(self, blockers: Sequence[str], compared: _Compared) -> dict[str, str]:
         "By the name of a blocker the later memory that has probably solved it."
         c = self.c
         rows = listed(c, Wanted(summaries=False, anywhere=True)).units[:_LATEST]
-        known = store_tables.stored_memories(self.tables, [c.ids[k] for k in {*rows.tolist(), *map(c.row.get, blockers)}])
+        known = store_tables.stored_memories(self.tables, {*(c.ids[k] for k in rows), *blockers})
         there = sorted(known.values(), key=lambda m: (m.event_time, m.id))
         at = {m.id: n for n, m in enumerate(there)}
         vectors = compared.vectors[[c.row[m.id] for m in there]].astype(float)

@@ -307,8 +307,8 @@ def prepared_notes(
 ) -> list[Note]:
     "The single memories that a session may be told."
     there = {m.id: m for m, _ in found}
-    parts = dict.fromkeys((r.get("target") for r in open_questions(state).values()
-                           if r.get("type") == "supersedes" and r.get("kind_of") == "partial"), "perhaps in part outdated")
+    asked = (r for r in open_questions(state).values() if r.get("type") == "supersedes")
+    parts = {r.get("target"): "perhaps in part outdated" for r in asked if r.get("kind_of") == "partial"}
     parts |= {e.target_id: "in part outdated" for e in _supersedes(state) if e.kind == "partial"}
     later = {a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
              and there[a].event_time < there[b].event_time}

@@ -279,10 +279,11 @@ _LISTS = {
     "run_": "`gnc log RUN` shows a run, `gnc log --runs` lists them; `gnc log last` is the latest",
     "undo_": "`gnc log --runs` lists runs and undos",
     "sum_": "`gnc status --summaries` lists summaries",
-    "edge_": "`gnc review list ID` shows a question or its answer, `gnc explain --edges ID` a memory's relations",
+    "edge_": "`gnc review list ID` shows a question or its answer, `gnc explain --edges ID` a memory's "
+             "relations",
     "mem_": "`gnc recall WORDS` and `gnc status --show hot` list memories; `last` is the latest",
-    "": "`gnc recall WORDS` lists memories, `gnc log --runs` runs, `gnc status --summaries` summaries; `last` is "
-        "the latest"
+    "": "`gnc recall WORDS` lists memories, `gnc log --runs` runs, `gnc status --summaries` summaries; "
+        "`last` is the latest"
 }
 
 

@@ -195,6 +195,8 @@ def _nothing_stale(c: Any) -> str:
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #20c77577
 _TABLE = 200  # Columns of a screen from which on results are a table
+_SHORT = 40  # Characters of a sentence that tells too little alone: “This replaces ADR-11.”
+_HEADING = re.compile(r"(?m)^#+ .*$")
 
 
 def _result_notes(r: MemoryResult, titles: Mapping[str, str]) -> Iterator[str]:
@@ -222,7 +224,9 @@ def _result_texts(s: RecallService, query: str, results: Sequence[MemoryResult],
     for r in results:
         if r.newer in others and others[r.newer].event_time <= r.event_time: r = replace(r, newer=None)
         more = (f"repeated {plain(x, 160)}" for x in again.get(r.id, ()))
-        said = plain(excerpt(r.content, query, r.summary), 320)
+        said = excerpt(r.content, query, r.summary)
+        if said and len(said) < _SHORT: said = r.content[max(0, r.content.find(said)):]  # … and what follows
+        said = plain(_HEADING.sub("", said[:2000]), 320 if len(said) <= 320 else 200)
         yield r, [x for x in (said, *_result_notes(r, titles), *more) if x], _stands_for(r)
 
 
@@ -239,7 +243,8 @@ def _results(call: Call, s: RecallService, query: str, results: Sequence[MemoryR
     "Results, best first, one below the other; a table where the screen has room for it."
     told = [*_result_texts(s, query, results, again)]
     if call.out.width < _TABLE:
-        return [*([Text(title)] if title else []), *[x for row in told for x in _result_lines(*row)][0 if title else 1:]]
+        lines = [x for row in told for x in _result_lines(*row)]
+        return [Text(title), *lines] if title else lines[1:]
     rows = [(short(r.id), f"{r.memory.told_at:%Y-%m-%d}", r.namespace, r.tier.value,
              "\n".join([plain(r.summary, 100), *below, *filter(None, [also])])) for r, below, also in told]
     return [table(title, ("id", "recorded", "in", "tier", "says"), rows)]
@@ -266,7 +271,8 @@ def answer_lines(call: Call, s: RecallService, query: str, a: ReasonedAnswer) ->
             *([Text(f"A language model gave another answer: {wrong}", style="yellow")] if wrong else []),
             f"confidence {a.confidence:.2f}, {who}. {plain(a.reasoning, 600)}",
             *(["", table("Dates", ("words", "recorded", "mean", "confidence"), dates)] if dates else []),
-            *(["", *_results(call, s, query, _few(call, a.source_memories), head)] if a.source_memories else [])]
+            *(["", *_results(call, s, query, _few(call, a.source_memories), head)]
+              if a.source_memories else [])]
 
 
 def _ask(call: Call, s: ReasonedRecallService, query: str, **kw: Any) -> ReasonedAnswer:
@@ -461,8 +467,8 @@ def _show_history(call: Call, v: View, i: str, as_of: str | None, known_by: str 
     "explain mem_x7k2 --edges", "explain mem_x7k2 --history --as-of 2026-03-01"))
 def explain(
     ctx: typer.Context,
-    name: str | None = argument("A memory or a summary: its name, the beginning of it, namespace:commit:index, or "
-                                "last: the latest memory.", metavar="[ID]"),
+    name: str | None = argument("A memory or a summary: its name, the beginning of it, "
+                                "namespace:commit:index, or last: the latest memory.", metavar="[ID]"),
     id_file: str | None = option("Read the name from a file in the worktree; - is standard input.",
                                  metavar="FILE"),
     edges: bool = flag("--edges", "Show only the relations and the words they rest on."),

@@ -185,7 +185,8 @@ def doctor(
     if strict: return _audit(call)
     try:
         with call.waiting("Checking the notes"):
-            h = health_doctor.health(open_repo(call.repo), call.settings(), os.environ, call.clock(), online, quick)
+            h = health_doctor.health(open_repo(call.repo), call.settings(), os.environ, call.clock(), online,
+                                     quick)
     except Exception as e:
         if not nagios: raise
         print(health_doctor.unknown_line(e)); raise typer.Exit(3) from None

@@ -252,7 +252,8 @@ def _question_name(repo: Repo, name: str) -> str:
 def _list_answered(call: Call, v: View, by: str) -> None:
     "List what was answered, the latest first."
     if by not in ("agent", "person"): raise Usage(f"--by {by}: choose agent or person")
-    _show_answered(call, writing_review.answered_questions(v, by), f"Answered by {'an' if by == 'agent' else 'a'} {by}")
+    who = "an agent" if by == "agent" else "a person"
+    _show_answered(call, writing_review.answered_questions(v, by), f"Answered by {who}")
 
 
 def _show_answered(call: Call, rows: Sequence[Row], title: str) -> None:
@@ -262,8 +263,8 @@ def _show_answered(call: Call, rows: Sequence[Row], title: str) -> None:
                   (("", f"{q['client'] or q['by']}, {q['at'][:10]}, {short(q['run'])}"
                         f"{': ' * bool(q['why'])}{q['why']}"),)) for q in rows]
     run = short(rows[0]["run"]) if len(rows) == 1 else "RUN"
-    hint = [f"Open it again: gnc undo {run}. What an agent answered: gnc review accept ID, or reject ID"] * bool(rows)
-    call.show(rows, *listed(title, items, call.verbose), *hint, rows=rows)
+    hint = f"Open it again: gnc undo {run}. Decide what an agent answered: gnc review accept ID, or reject ID"
+    call.show(rows, *listed(title, items, call.verbose), *([hint] if rows else []), rows=rows)
 
 
 def _answered(v: View, name: str) -> list[Row]:
