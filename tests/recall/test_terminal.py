@@ -6,7 +6,8 @@ from git_notes_consolidation.core.memory import mem
 
 NOTES = [("decisions", "ADR-1: Serve the API with Flask", "It is small.", 60), ("decisions", "ADR-2: Serve the API with Litestar", "Supersedes ADR-1.", 40),
          ("decisions", "Hard tenancy waits until 1.1", "Row-level security costs 9% on the claim path, and nobody pays for it yet.", 30),
-         ("progress", "Tenancy spike: the roll-up moved to the replica", "", 20), ("learnings", "Backups you cannot decrypt are not backups", "", 15),
+         ("progress", "Tenancy spike: the roll-up moved to the replica", "", 20),
+         ("learnings", "Backups you cannot decrypt are not backups", "", 15),
          ("blockers", "Deploys fail: the disk of the runner is full", "Nobody can release.", 9), ("blockers", "The certificate of the proxy expires on Sunday", "", 50),
          ("progress", "The runner's disk is cleaned every night, deploys work again", "", 2)]
 
@@ -50,7 +51,7 @@ def test_last_is_the_latest_run_or_memory_everywhere(home):
     for command in (["log", "last"], ["diff", "last"]): assert gnc(*command, repo=home).out == gnc("log", run, repo=home).out
     newest = gnc("explain", "last", "--json", repo=home).json["id"]
     assert gnc("explain", newest, "--json", repo=home).json["summary"] == NOTES[-1][1]
-    assert gnc("forget", "last", repo=home).code == gnc("restore", "last", repo=home).code == gnc("undo", "last", repo=home).code == gnc("undo", "last", repo=home).code == 0
+    for command in ("forget", "restore", "undo", "undo"): assert gnc(command, "last", repo=home).code == 0
     assert NOTES[-1][1] in gnc("explain", "last", repo=home).out
     assert "`last` is the latest" in gnc("explain", "nosuchname", repo=home).err
 
