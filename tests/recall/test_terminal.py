@@ -8,7 +8,8 @@ NOTES = [("decisions", "ADR-1: Serve the API with Flask", "It is small.", 60), (
          ("decisions", "Hard tenancy waits until 1.1", "Row-level security costs 9% on the claim path, and nobody pays for it yet.", 30),
          ("progress", "Tenancy spike: the roll-up moved to the replica", "", 20),
          ("learnings", "Backups you cannot decrypt are not backups", "", 15),
-         ("blockers", "Deploys fail: the disk of the runner is full", "Nobody can release.", 9), ("blockers", "The certificate of the proxy expires on Sunday", "", 50),
+         ("blockers", "Deploys fail: the disk of the runner is full", "Nobody can release.", 9),
+         ("blockers", "The certificate of the proxy expires on Sunday", "", 50),
          ("progress", "The runner's disk is cleaned every night, deploys work again", "", 2)]
 
 
