@@ -64,5 +64,5 @@ def test_an_answered_question_is_known_by_its_name(tmp_path):
     if not asked: pytest.fail("nothing is asked")
     id = asked[0]["id"]
     assert gnc("review", "reject", "last", repo=made).code == 0
-    told = gnc("review", "list", id[:12], repo=made)
+    told = gnc("review", id[:12], repo=made)
     assert told.code == 0 and "rejected" in told.out and "gnc undo run_" in told.out

@@ -373,7 +373,8 @@ def recall(
     deeper = 0 if found else len(s.search(query, limit=1000, mode="exhaustive", include_sources=sources,
                                           count=False, **scope))
     again = s.said_again(r.id for r in found) if mode == "exhaustive" and not (at or known) else {}
-    sure = margin(found, query, s.unknown(query))
+    unknown = s.unknown(query)  # The words of a file are not printed again
+    sure = margin(found, query, unknown if typed else ["…"] * bool(unknown))
     data = head | {k: x.isoformat() if isinstance(x, datetime) else x for k, x in scope.items()} | {
         "results": [r.to_dict() for r in found], "deeper": deeper, "sure": sure} | (
         {"said_again": again} if again else {})

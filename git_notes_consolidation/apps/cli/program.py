@@ -466,10 +466,12 @@ def split_global_options(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def expand_alias(words: Sequence[str]) -> list[str]:
-    "The command that a name hands over to; `summaries ID` explains one."
+    "The command that a name hands over to; `summaries ID` explains one, `review ID` shows one."
     first, more = " ".join(words[:1]), [*words[1:]]
     if first == "help": return [*expand_alias([w for w in more if w != "--all"]), "--help"]
     if first == "summaries" and any(not w.startswith("-") for w in more): return ["explain", *more]
+    if first == "review" and re.fullmatch(r"\d+|last|[a-z]+_\w+", "".join(more[:1])):
+        return ["review", "list", *more]
     return [*ALIASES.get(first, first).split(), *more]
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #a8b189b7
