@@ -276,7 +276,7 @@ class UnknownId(RepoError):
 
 
 _LISTS = {
-    "run_": "`gnc log RUN` shows a run, `gnc log --runs` lists them; `gnc log last` is the latest",
+    "run_": "`gnc log --runs` lists runs; `gnc log last` is the latest",
     "undo_": "`gnc log --runs` lists runs and undos",
     "sum_": "`gnc status --summaries` lists summaries",
     "edge_": "`gnc review list ID` shows a question or its answer, `gnc explain --edges ID` a memory's "
