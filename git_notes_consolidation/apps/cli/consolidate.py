@@ -19,9 +19,9 @@ from rich.progress import MofNCompleteColumn
 from typing import Any, cast
 from .. import fleet as sweeping
 from .program import (
-    Call, DRY_RUN, LLM, LOCAL_ONLY, Lines, Usage, app, argument, examples, flag, option, parse_date,
-    plain, require_namespace, short, table, why_empty, write_file)
-from .look import change_lines, changes, latest_run, llm_rows
+    Call, DRY_RUN, LLM, LOCAL_ONLY, Lines, Usage, app, argument, examples, flag, latest_run, option,
+    parse_date, plain, require_namespace, short, table, why_empty, write_file)
+from .look import change_lines, changes, llm_rows
 from ...consolidation import (
     service as consolidation_service, status as consolidation_status)
 from ...consolidation.plan import Plan

@@ -27,7 +27,7 @@ from ...store.reader import resolve
 from ...store.state import OPERATIONS
 from ...text.factuality import is_fragment
 from .program import (
-    app, argument, Call, cut, evidence, examples, flag, Item, Lines, listed, LLM, LOCAL_ONLY,
+    app, argument, Call, cut, evidence, examples, flag, Item, latest_run, Lines, listed, LLM, LOCAL_ONLY,
     option, parse_date, plain, read_words, require_namespace, Row, short, table, Usage, why_empty)
 
 if TYPE_CHECKING:
@@ -604,13 +604,6 @@ _KINDS = {kind.lower(): kind for kind in OPERATIONS} | {"repeat": "NOOP", "dupli
 
 def _operations(v: View) -> list[Operation]:
     return operations_of(v.events, v.state, {m.id: m.event_time for m in v.scan.memories})
-
-# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #4e5e4bb9
-def latest_run(v: View) -> str:
-    "The last run that was not undone: what `last` means of runs."
-    standing = [r for r in v.state.runs.values() if r["id"] not in v.state.undone]
-    if not standing: raise Usage("last: there is no run yet that was not undone; gnc log --runs lists all")
-    return str(max(standing, key=lambda r: (r["seq"], r["id"]))["id"])
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #2c2a1541
 def _show_log(call: Call, v: View, about: str | None, operation: str | None, since: str | None, all_: bool,

@@ -29,7 +29,7 @@ from importlib import import_module
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation.service import ConsolidationService
-    from git_notes_consolidation.consolidation.scan import Looking
+    from git_notes_consolidation.consolidation.scan import Looking, View
     from git_notes_consolidation.recall.service import RecallService
     from git_notes_consolidation.writing.write import WritingService
 
@@ -247,6 +247,13 @@ def require_namespace(repo: Path | str, name: str | None) -> str | None:
     known = {ref.removeprefix(MEM) for ref in tips(open_repo(repo), MEM)} | NAMESPACE_IMPORTANCE.keys()
     if name in known: return name
     raise Usage(f"--namespace {name}: choose from {', '.join(sorted(known))}")
+
+# %% ../../../nbs/19_apps/03_cli/01_program.ipynb #b656a9ef
+def latest_run(v: View) -> str:
+    "The last run that was not undone: what `last` means of runs."
+    standing = [r for r in v.state.runs.values() if r["id"] not in v.state.undone]
+    if not standing: raise Usage("last: there is no run yet that was not undone; gnc log --runs lists all")
+    return str(max(standing, key=lambda r: (r["seq"], r["id"]))["id"])
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #5e812c7c
 def parse_date(
