@@ -232,8 +232,8 @@ def _result_texts(s: RecallService, query: str, results: Sequence[MemoryResult],
 
 def _result_lines(r: MemoryResult, below: Iterable[str], stands_for: str) -> Lines:
     "A result at any width."
-    names = (short(r.id), plain(r.namespace, 40), r.tier.value, stands_for)
-    lines = (*map(Text, below), Text("  ".join(filter(None, names)), style="dim"))
+    names = "  ".join(filter(None, (short(r.id), plain(r.namespace, 40), r.tier.value, stands_for)))
+    lines = (*map(Text, below), Text(names, style="dim"))
     return ["", Text.assemble((plain(r.summary, 160), "bold"), f"  {r.memory.told_at:%Y-%m-%d}"),
             *(Padding(x, (0, 0, 0, 2)) for x in lines)]
 
@@ -250,14 +250,11 @@ def _results(call: Call, s: RecallService, query: str, results: Sequence[MemoryR
     return [table(title, ("id", "recorded", "in", "tier", "says"), rows)]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #c88e8732
-_FEW = 5
-
-
-def _few(call: Call, results: Sequence[MemoryResult], asked: bool = False) -> list[MemoryResult]:
+def _few(call: Call, results: Sequence[MemoryResult], asked: bool = False, n: int = 5) -> list[MemoryResult]:
     "As many as are read, unless somebody asked for more."
     said = {r.summary: n for n, r in reversed([*enumerate(results)])}
-    told = [r for n, r in enumerate(results) if r.kind == "memory" or said[r.summary] == n]
-    return told if asked or call.verbose else told[:_FEW]
+    told = [r for k, r in enumerate(results) if r.kind == "memory" or said[r.summary] == k]
+    return told if asked or call.verbose else told[:n]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #15e5d289
 def answer_lines(call: Call, s: RecallService, query: str, a: ReasonedAnswer) -> Lines:
@@ -299,15 +296,18 @@ def split_flags(
     return _FLAG.sub("", text).strip(), {k: v for k, v in found}
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #9e603eb3
+def _when(asks: Any) -> str:
+    if not asks.until: return f"since {asks.since:%Y-%m-%d}"
+    return f"from {asks.since:%Y-%m-%d} to {asks.until - timedelta(days=1):%Y-%m-%d}"
+
+
 def _nothing_found(call: Call, s: RecallService, query: str, now: datetime, mode: str | None,
                    deeper: int) -> Lines:
     "What to try when nothing was found; of a list by time the latest."
     from git_notes_consolidation.recall.rank import listing
     asks = listing(query, now)
     if asks and asks.since:
-        last = asks.until and f"{asks.until - timedelta(days=1):%Y-%m-%d}"
-        when = f"from {asks.since:%Y-%m-%d} to {last}" if last else f"since {asks.since:%Y-%m-%d}"
-        said = f"No {asks.namespace or 'memories'} recorded {when}."
+        said = f"No {asks.namespace or 'memories'} recorded {_when(asks)}."
         latest = s.search("*", limit=3, namespace=asks.namespace, include_summaries=False, count=False)
         return _results(call, s, "", latest, f"{said} The latest:") if latest else [said]
     if asks and asks.namespace: return [f"No {'open ' * (asks.namespace == 'blockers')}{asks.namespace}."]
@@ -343,7 +343,7 @@ def recall(
     no_count: bool = flag("--no-count", "Do not count the results as used."),
 ) -> None:
     "Ask the memory: what is known, what replaced what, and when."
-    from git_notes_consolidation.recall.rank import needs_reasoning
+    from git_notes_consolidation.recall.rank import listing, needs_reasoning
     from git_notes_consolidation.recall.search import RetrievalMode
     from git_notes_consolidation.recall.service import margin
     call: Call = ctx.obj
@@ -380,9 +380,11 @@ def recall(
         {"said_again": again} if again else {})
     if not (found or deeper or tips(s.repo, MEM)): return call.show(data, why_empty(call.repo), rows=[])
     typed_limit = "limit" in given or getattr(ctx.get_parameter_source("limit"), "name", "") == "COMMANDLINE"
-    some = _few(call, found, typed_limit or not found or not found[0].score)
+    asks = listing(query, at or s.clock()) if found and not found[0].score else None
+    some = _few(call, found, typed_limit or asks is not None)
+    title = f"Recorded {_when(asks)}:" if asks and asks.since else plain(sure or "")
     left = [f"… and {len(found) - len(some)} more; -v shows all"] if len(some) < len(found) else []
-    call.show(data, *(_results(call, s, query, some, plain(sure or ""), again) + ["", *left] if found else
+    call.show(data, *(_results(call, s, query, some, title, again) + ["", *left] if found else
               _nothing_found(call, s, query, at or s.clock(), mode, deeper)), rows=data["results"])
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #43616959
