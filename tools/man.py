@@ -44,7 +44,7 @@ def page():
 
 def main():
     "Write them."
-    scripts = {to: get_completion_script(prog_name="gnc", complete_var="_GNC_COMPLETE", shell=shell) for shell, to in COMPLETIONS.items()}
+    scripts = {to: get_completion_script(**{"prog_name": "gnc", "complete_var": "_GNC_COMPLETE", "shell": shell}) for shell, to in COMPLETIONS.items()}
     for to, text in ({"man/man1/gnc.1": page()} | scripts).items():
         (SHARE / to).parent.mkdir(parents=True, exist_ok=True)
         (SHARE / to).write_text(text, encoding="utf-8")
