@@ -38,6 +38,7 @@ def main():
     out = parser.parse_args().out
     with tempfile.TemporaryDirectory() as d:
         tmp = Path(d)
+        run(sys.executable, ROOT / "tools" / "man.py", cwd=ROOT)
         run(sys.executable, "-m", "build", "--outdir", tmp / "dist", ROOT, cwd=tmp)
         wheel, = (tmp / "dist").glob("*.whl")
         if lost := missing(wheel): sys.exit(f"{wheel.name} lacks {', '.join(lost)}: see package_data in settings.ini and MANIFEST.in")
@@ -56,6 +57,7 @@ def main():
         where = run(bin / "python", "-c", f"import {PACKAGE}; print({PACKAGE}.__file__)", cwd=repo)
         if str(tmp.resolve()) not in str(Path(where.strip()).resolve()): sys.exit(f"imported from {where.strip()}, not from the wheel")
         run(bin / "gnc", "--help", cwd=repo)
+        if not (tmp / "venv" / "share" / "man" / "man1" / "gnc.1").is_file(): sys.exit("the wheel brought no manual page")
         print(run(bin / "gnc", "status", cwd=repo).strip())
         print("The base install reads an empty repository.")
 

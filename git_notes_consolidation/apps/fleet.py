@@ -89,7 +89,7 @@ COUNTS = {"memories_processed": "memories", "memories_distinct": "… without du
           "duplicates_found": "duplicates linked", "supersessions_detected": "superseded",
           "clusters_found": "clusters", "summaries_created": "summaries written",
           "summaries_retired": "summaries retired", "edges_removed": "relations ended",
-          "review_items": "questions to review", "relations_found": "other relations",
+          "review_items": "questions written", "relations_found": "other relations",
           "memories_expired": "expired (retention_days)"}
 
 # %% ../../nbs/19_apps/01_fleet.ipynb #3e10f83e

@@ -303,7 +303,7 @@ def _block(repo: Repo) -> str:
     "What a session is told as holding: without what is struck through or marked as outdated."
     told = SessionStartSummaryInjector(SummaryStore(repo)).inject_summaries("").summary_block
     return "\n".join(re.sub(r"~~.*?~~", "", line) for line in told.splitlines()
-                     if not line.rstrip().endswith("(in part outdated)"))
+                     if not line.rstrip().endswith("in part outdated)"))
 
 
 def _true_of(pair: tuple[str, str], relation: str, truth: Mapping[tuple[str, str], set[str]]) -> str:

@@ -15,6 +15,7 @@ from datetime import datetime
 from functools import lru_cache
 from typing import NamedTuple
 from ..core.memory import Memory
+from ..similarity.embedders import word_pieces
 from ..similarity.lexical import FUNCTION_WORDS
 from ..text.topics import topic_of
 from ..text.words import spaced, split_sentences, stem, word_set
@@ -143,6 +144,23 @@ def about_the_past(query: str) -> bool:
     head = query[:2000]
     return bool(_ALWAYS.search(head) or _ASKED.search(head + " ") and not _CHOSEN.search(head))
 
+# %% ../../nbs/14_recall/01_rank.ipynb #6a216d6c
+_KINDS = {"decid": "decisions", "agree": "decisions", "decis": "decisions", "learn": "learnings",
+          "lesso": "learnings", "block": "blockers"}
+_ABOUT = re.compile(
+    r"(?i)\A\W*(?:what|which|anything|is|are|do|have)(?:['’](?:s|ve|re))?(?: [a-z]+){0,3}?"
+    r" (?:(?P<what>decid|agree|decis|learn|lesso)\w*(?: [a-z]+){0,4}?"
+    r" (?:about|on|regarding|concerning|from|for|with)"
+    r"|(?P<way>block)(?:s|ing|ed))\b (?P<about>\S.*?)\W*\Z")
+
+
+def kind_and_subject(
+    query: str,
+) -> tuple[str, str] | None:  # A namespace and the words of the subject
+    "What kind of memory is asked for, and about what."
+    if not (m := _ABOUT.match(query[:200])) or _ALWAYS.search(query[:200]): return None
+    return _KINDS[(m["what"] or m["way"]).lower()], m["about"]
+
 # %% ../../nbs/14_recall/01_rank.ipynb #4bb8f975
 def _texts_with(conn: sqlite3.Connection, term: str) -> int:
     return int(conn.execute("SELECT count(*) FROM memories_fts WHERE memories_fts MATCH ?", (term,
@@ -159,6 +177,24 @@ def _query_terms(
     other = {f'"{w}"': _texts_with(conn, f'"{w}"') for w in spellings(query, words)}
     return other | {t if n or len(t) < 5 else f"{t}*": n or _texts_with(conn, f"{t}*")
                     for t, n in whole.items()}
+
+# %% ../../nbs/14_recall/01_rank.ipynb #635c15b3
+_COMMON = 8_000  # Pieces of the vocabulary that everybody uses
+_LATIN = re.compile(r"[a-z][a-z0-9]{2,}")
+
+
+def unknown_words(
+    conn: sqlite3.Connection,
+    query: str,
+) -> list[str]:  # As typed, at most three
+    "The rare words of a question that no memory has."
+    common = word_pieces().vocabulary
+    def rare(w: str) -> bool: return bool(_LATIN.fullmatch(w)) and common.get(w, _COMMON) >= _COMMON
+    def known(w: str) -> bool:
+        terms = (*_query_terms(conn, w).items(), (f"{root(w)}*", 0))
+        return any(n or _texts_with(conn, t) for t, n in terms)
+    typed = dict.fromkeys(w for w in _WORD.findall(query[:2000]) if rare(w.lower()))
+    return [w for w in [*typed][:20] if w.lower() not in FUNCTION_WORDS and not known(w.lower())][:3]
 
 # %% ../../nbs/14_recall/01_rank.ipynb #f734a12f
 def rarest(

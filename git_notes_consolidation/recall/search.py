@@ -515,6 +515,30 @@ def succession(
     z = s.pairs @ w.pairs[:-1] + w.pairs[-1]
     return np.triu(1 / (1 + np.exp(-np.clip(z, -30, 30))), 1)
 
+# %% ../../nbs/14_recall/02_search.ipynb #c03dc454
+_NEAREST = 20  # So many later memories are compared with one
+
+
+def next_words(
+    memories: Sequence[Memory],  # Oldest first
+    vectors: np.ndarray,  # (n, d) unit rows
+    which: Iterable[int],  # Of these the next word is looked for
+    embedder: str,  # The name of what made the vectors
+) -> dict[int, tuple[float, int]]:  # How likely each is overtaken, and by which
+    "The likeliest next word on some memories, among the later ones that are nearest."
+    read, times = [*map(_read_memory, memories)], np.array([m.event_time.timestamp() for m in memories])
+    w, none, rare, out = weights_of(embedder), np.zeros(0), _rarity(read), {}
+    for i in which:
+        later = np.flatnonzero(times > times[i])
+        nearest = np.argsort(-(vectors[later] @ vectors[i]), kind="stable")[:_NEAREST]
+        near = [i, *sorted(later[nearest].tolist())]
+        cosine = vectors[near] @ vectors[near].T
+        mine, said = [memories[k] for k in near], [read[k] for k in near]
+        pairs = _pair_features(mine, said, times[near], cosine, rare)
+        chances = succession(w, Seen(_read_asking(""), none, none, pairs))[0]
+        out[i] = float(chances.max()), near[int(chances.argmax())]
+    return out
+
 # %% ../../nbs/14_recall/02_search.ipynb #21f26959
 def sum_features(
     s: Seen,
@@ -553,7 +577,7 @@ def _credible(
 # %% ../../nbs/14_recall/02_search.ipynb #6ee9f032
 _EXACT = 10.0  # Whoever types ADR-27 means it
 _FAR = 8.0  # What fits so much worse has nothing to do with the question
-_MARKED = 0.45  # So likely, the newer is named beside the older
+MARKED = 0.45  # So likely, the newer is named beside the older
 _ODDS = 1.8  # That a memory was replaced, where a run asks: ln (183 / 31)
 
 
@@ -616,7 +640,7 @@ def answering_order(
     order = np.lexsort((-z, head != np.arange(len(z)), -z[head])).tolist()
     share = np.exp(z - z.max())
     place = {n: k for k, n in enumerate(order)}
-    newer = {int(s.top[a]): int(s.top[b]) for a, b in np.argwhere(p >= _MARKED)} | pairs
+    newer = {int(s.top[a]): int(s.top[b]) for a, b in np.argwhere(p >= MARKED)} | pairs
     def last(n: int) -> str | None:
         k = end_of(n, lambda i: j if place[j := newer.get(i, i)] < place[n] else i)
         return None if k == n else pool[k].id

@@ -21,9 +21,9 @@ from ..llm.redact import redacted_memory
 from ..similarity.lexical import Embedder, EmbeddingError, LexicalEmbedder
 from ..similarity.embedders import (
     MiniLMEmbedder, StaticEmbedder, get_embedder, packaged_minilm)
-from git_notes_consolidation.recall.search import (
-    Columns, Found, MemoryResult, RetrievalMode, Wanted, answering_order, full_results, listed, ranked,
-    read_columns, stands_for)
+from .search import (
+    Columns, Found, MemoryResult, RetrievalMode, Wanted, answering_order, full_results, listed, MARKED,
+    next_words, ranked, read_columns, stands_for)
 from ..consolidation.scan import (
     View, catch_up, refs_digest, refresh_tables, scored, stand_ins, view)
 from ..store.cache import note_accesses
@@ -35,7 +35,8 @@ from ..store.versions import holds_since
 from ..observability.telemetry import count as count_up, record
 from ..observability.tracing import span
 from .rank import (
-    AHEAD, CLEAR, QUESTION, RELEVANT, Listing, about_the_past, listing, relevance, vector_scores, word_scores)
+    AHEAD, CLEAR, QUESTION, RELEVANT, Listing, about_the_past, kind_and_subject, listing, relevance,
+    unknown_words, vector_scores, word_scores)
 
 # %% auto #0
 __all__ = ['SURE', 'TWO', 'margin', 'RecallService', 'open_recall', 'get_recall_service', 'reset_recall_service']
@@ -277,14 +278,19 @@ _ASKS = re.compile(r"(?i)\A\W*(?:who|whom|whose|what|which|when|where|why|how|is
                    r"can|may|must|has|have|had|will|should)\b|\?\s*\Z")
 
 
+def _quoted(words: Sequence[str]) -> str: return ", ".join(f"“{w}”" for w in words)
+
+
 def margin(
     results: Sequence[MemoryResult],  # Best first
     query: str,
+    unknown: Sequence[str] = (),  # Rare words of it that no memory has
 ) -> str | None:  # Nothing where the first stands alone, words are looked up, or all is listed
     "What a reader must know of an order that is not sure."
-    if not results or not results[0].score or not _ASKS.search(query[:2000]): return None
-    if max(_fit(r, query) for r in results[:2]) < NEAR:
-        return "Nothing here surely answers this. The nearest:"
+    if not results or not results[0].score: return None
+    if unknown: return f"No memory has the word{'s' * (len(unknown) > 1)} {_quoted(unknown)}; nearest:"
+    if not _ASKS.search(query[:2000]): return None
+    if max(_fit(r, query) for r in results[:2]) < NEAR: return "Nothing matches well; nearest:"
     alone = len(results) == 1 or results[0].score >= SURE or results[1].superseded_by == results[0].id
     if alone: return None
     two = results[0].score >= TWO
@@ -296,6 +302,30 @@ def _to_list(w: Wanted, asks: Listing, deeper: bool) -> Wanted:
     if asks == Listing(): return w
     return replace(w, namespace=w.namespace or asks.namespace, since=asks.since, until=asks.until,
                    summaries=False, anywhere=deeper)
+
+# %% ../../nbs/14_recall/03_service.ipynb #45702c5f
+def _told_elsewhere(asks: Listing, now: datetime) -> bool:
+    "May other memories tell what a list does not hold?"
+    return not asks.since if asks.namespace else bool(asks.until and asks.until <= now)
+
+
+_ON_SUBJECT = 0.7  # Share of the subject's words, and cosine
+
+
+def _of_kind_first(
+    results: Sequence[MemoryResult],  # Of the whole question
+    subject: str,
+    kind: Sequence[MemoryResult],  # Of the subject, among the kind
+) -> list[MemoryResult]:
+    "The same results behind those of the kind that are on the subject."
+    first = [r for r in kind if _fit(r, subject) >= _ON_SUBJECT and r.status != "resolved"]
+    return [*first, *(r for r in results if r.id not in {x.id for x in first})]
+
+# %% ../../nbs/14_recall/03_service.ipynb #17e0b511
+# A title that says so
+_OVER = re.compile(r"(?i)\b(?:(?:is|are|was|were|been) (?:gone|closed|over)|fixed|solved|resolved|"
+                   r"unblocked)\b")
+_LATEST = 1_000  # So many memories are read to see what solved a blocker
 
 # %% ../../nbs/14_recall/03_service.ipynb #78317268
 @dataclass(frozen=True)
@@ -315,7 +345,7 @@ class _Search:
         "What a run asks: name of the newer by that of the older."
         return cast(dict[str, str], index.recalled(self.tables, "probably_replaced") or {})
 
-    def listed(self, most: int) -> list[MemoryResult]:
+    def listed(self, most: int, compared: _Compared | None) -> list[MemoryResult]:
         """With what a run thinks newer; of what is in the way without what is resolved, and last what may be
         over."""
         w, every = self.wanted, listed(self.c, self.wanted)
@@ -323,7 +353,22 @@ class _Search:
         some = every if blockers else every._replace(units=every.units[:most])
         found = [replace(r, newer=newer.get(r.id)) for r in self.full(some)
                  if not (blockers and r.status == "resolved")]
-        return sorted(found, key=lambda r: blockers and r.newer is not None)
+        if compared and found:
+            solved = self.solved([r.id for r in found[:50]], compared)
+            found = [replace(r, newer=r.newer or solved.get(r.id)) for r in found]
+        over = [blockers and (_OVER.search(r.summary) is not None, r.newer is not None) for r in found]
+        return [found[n] for n in sorted(range(len(found)), key=over.__getitem__)]
+
+    def solved(self, blockers: Sequence[str], compared: _Compared) -> dict[str, str]:
+        "By the name of a blocker the later memory that has probably solved it."
+        c = self.c
+        rows = listed(c, Wanted(summaries=False, anywhere=True)).units[:_LATEST]
+        known = store_tables.stored_memories(self.tables, {*(c.ids[k] for k in rows), *blockers})
+        there = sorted(known.values(), key=lambda m: (m.event_time, m.id))
+        at = {m.id: n for n, m in enumerate(there)}
+        vectors = compared.vectors[[c.row[m.id] for m in there]].astype(float)
+        told = next_words(there, vectors, [at[i] for i in blockers], compared.embedder)
+        return {there[i].id: there[k].id for i, (chance, k) in told.items() if chance >= MARKED}
 
     def telling(self, results: Sequence[MemoryResult], query: str) -> set[int]:
         "Rows of the summaries that must not stand for their sources, of which one may be outdated."
@@ -423,9 +468,11 @@ class RecallService(_Tables):
                                        then=then, deeper=mode is None))
         with span("recall.search", query_length=len(query), mode=how, limit=most) as log:
             results = look("", _to_list(wanted, asks, mode is None)) if asks else []
-            # A day may be told of later, and what is in the way in other words
-            if not asks or not results and (not asks.since if asks.namespace else asks.until):
+            if not asks or not results and _told_elsewhere(asks, self.clock()):
+                kind = None if asks or namespace else kind_and_subject(query)
                 results = look(query, wanted)
+                if kind: results = _of_kind_first(results, kind[1], look(kind[1], replace(
+                    wanted, namespace=kind[0], past=False)))
                 if count: self.note(stands_out(results, query)[:most])
             log.set(result_count=len(results[:most]))
         count_up("recall.recalls_by_mode", mode=how)
@@ -440,6 +487,13 @@ class RecallService(_Tables):
               span("recall.increment_activation", count=len(ids))):
             note_accesses(conn, ids, self.clock(), self.session)
             count_up("recall.activation_increments", len(ids))
+
+    def unknown(self, query: str) -> list[str]:
+        "The rare words of a question that no memory has."
+        def look(conn: sqlite3.Connection) -> list[str]:
+            self._up_to_date(conn)
+            return unknown_words(conn, query)
+        return self._with_sound_cache(look)
 
     def get_batch(self, ids: Iterable[str]) -> dict[str, Memory]:
         "Memories by their full names; what is not there is left out."
@@ -488,16 +542,17 @@ m.superseded_kind = 'full')
             self.progress(len(names))
             found = store_tables.stored_memories(tables, names)
             return [found[i].text if i in found else held.columns.told[i] for i in names]
-        compared = _compared(self.embedder, held.vectors, query[:4000], lambda e: index.vectors_of(
-            conn, held.columns.texts, e, texts)) if query else None
+        like = query[:4000] or ("what is in the way" if wanted.namespace == "blockers" else "")
+        compared = _compared(self.embedder, held.vectors, like, lambda e: index.vectors_of(
+            conn, held.columns.texts, e, texts)) if like else None
         with _snapshot(tables):
             if then or index.recalled(tables, "tables") == held.key or not tries:
                 s = _Search(tables, held.columns, wanted, self.settings.config.retention,
                             then.now if then else self.clock())
                 count_up("store.summary_searches", int(wanted.summaries))
                 with span("store.summary.search", count=wanted.summaries * len(held.columns.sources)):
-                    return (s.best(query, compared, least, most, deeper, self.order) if compared
-                            else s.listed(most))
+                    return (s.best(query, compared, least, most, deeper, self.order) if query and compared
+                            else s.listed(most, compared))
         # Somebody filled the tables in between
         return self._answer(conn, query, wanted, most, least, then, deeper, tries - 1)
 

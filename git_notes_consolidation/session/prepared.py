@@ -23,9 +23,8 @@ from ..store.events import REFS, read_events, replace_file
 from ..store.git import MEM, Repo
 from ..store.reader import read_memories
 from ..store.state import (
-    State, fold, open_questions, probably_replaced, refused, stood_for, with_state)
+    State, fold, open_questions, probably_replaced, stood_for, with_state)
 from ..store.versions import end_of
-from ..supersession.judge import MAY_BE, PROBABLE, successors
 from ..text.factuality import is_fragment, stance
 from ..text.words import with_full_stop
 from ..text.topics import own_sentences
@@ -257,14 +256,14 @@ def _until(m: Memory) -> int:
     return int(as_utc(ends[0]).timestamp()) if ends else 0
 
 # %% ../../nbs/15_session/02_prepared.ipynb #693eb7c3
-def _note(m: Memory, worth: float, in_part: bool, count: Callable[[str], int]) -> Note:
+def _note(m: Memory, worth: float, mark: str, count: Callable[[str], int]) -> Note:
     "A memory on one line."
     m = redacted_memory(m)
     asks = "question: " if stance(m.summary) == "asked" else ""
     body, more = _body(m)
     text = f"{m.event_time:%Y-%m-%d} {asks}{with_full_stop(one_line(m.summary))} {body}".strip()
-    text, until = text.replace("~~", "") + (" (in part outdated)" if in_part else ""), _until(m)
-    more = "" if in_part else more
+    text, until = text.replace("~~", "") + (f" ({mark})" if mark else ""), _until(m)
+    more = "" if mark else more
     return Note(m.id, m.namespace, m.event_time.timestamp(), round(worth, 3), text,
                 count(f"- {text}\n") + UNTIL * bool(until), words(text[11:]), -1, until, more,
                 count(f" {more}"))
@@ -307,21 +306,14 @@ def prepared_notes(
     count: Callable[[str], int] = estimate_tokens,
 ) -> list[Note]:
     "The single memories that a session may be told."
-    there, edges = {m.id: m for m, _ in found}, _supersedes(state)
-    asked = {a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
+    there = {m.id: m for m, _ in found}
+    asked = (r for r in open_questions(state).values() if r.get("type") == "supersedes")
+    parts = {r.get("target"): "perhaps in part outdated" for r in asked if r.get("kind_of") == "partial"}
+    parts |= {e.target_id: "in part outdated" for e in _supersedes(state) if e.kind == "partial"}
+    later = {a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
              and there[a].event_time < there[b].event_time}
-    no = refused(state) | state.edges.keys()  # What is settled is no guess any more
-    # What a model called the newer word gives way to nothing that it could have seen
-    sure = {e.source_id: e.created_at for e in edges if e.by == "llm" and e.created_at}
-    placed = {e.source_id for e in edges if e.by != "llm" and e.kind != "partial"}
-    parts = {e.target_id for e in edges if e.kind == "partial"}
-    def line(older: Memory, newer: Memory) -> float:
-        settled = older.id in sure and newer.timestamp <= sure[older.id] or newer.id in placed
-        if settled or MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no: return 2.0
-        return PROBABLE if newer.id in asked.values() else MAY_BE
-    later = successors([*there.values()], line) | asked
     at = {i: n for n, i in enumerate(there)}
-    notes = [_note(m, worth, m.id in parts, count) for m, worth in found]
+    notes = [_note(m, worth, parts.get(m.id, ""), count) for m, worth in found]
     heads = [end_of(x.id, lambda i: later.get(i, i)) for x in notes]
     return [x if x.id == head else x._replace(under=at[head], tokens=x.tokens + UNDER, more="", more_tokens=0)
             for x, head in zip(notes, heads)]

@@ -276,11 +276,14 @@ class UnknownId(RepoError):
 
 
 _LISTS = {
-    "run_": "`gnc log --runs` lists runs", "undo_": "`gnc log --runs` lists runs and undos",
+    "run_": "`gnc log --runs` lists runs; `gnc log last` is the latest",
+    "undo_": "`gnc log --runs` lists runs and undos",
     "sum_": "`gnc status --summaries` lists summaries",
-    "edge_": "`gnc review list` and `gnc explain ID` list edges",
-    "mem_": "`gnc recall WORDS` and `gnc status --show hot` list memories",
-    "": "`gnc recall WORDS` lists memories, `gnc log --runs` runs, `gnc status --summaries` summaries"
+    "edge_": "`gnc review list ID` shows a question or its answer, `gnc explain --edges ID` a memory's "
+             "relations",
+    "mem_": "`gnc recall WORDS` and `gnc status --show hot` list memories; `last` is the latest",
+    "": "`gnc recall WORDS` lists memories, `gnc log --runs` runs, `gnc status --summaries` summaries; "
+        "`last` is the latest"
 }
 
 
@@ -289,10 +292,12 @@ def resolve(
     names: Iterable[str],  # Content names: memories, summaries, runs
     memories: Iterable[Memory] = (),  # To look up the plugin's spellings
 ) -> str:  # The full name
-    "The one thing that a name, an alias or an unambiguous beginning means."
-    pool = set(names)
+    "The one thing that a name, an alias or an unambiguous beginning means; *last* is the latest memory."
+    pool, known = set(names), [*memories]
     if text in pool: return text
-    hits = {m.id for m in memories if any(text in p.aliases() for p in m.places)} if ":" in text else set()
+    if text == "last" and (there := [m for m in known if m.id in pool]):
+        return max(there, key=lambda m: (m.timestamp, m.id)).id
+    hits = {m.id for m in known if any(text in p.aliases() for p in m.places)} if ":" in text else set()
     if not hits and len(text) >= 4:
         hits = {n for n in pool if n.startswith(text) or n.partition("_")[2].startswith(text)}
     if len(hits) == 1: return hits.pop()

@@ -22,14 +22,13 @@ from ..text.subjects import tie, weight_of
 
 # %% auto #0
 __all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'features', 'chance', 'behind_others',
-           'compared_pairs', 'successors', 'weigh', 'judge_pair', 'unsure', 'to_confirm', 'denies_replacement']
+           'compared_pairs', 'weigh', 'judge_pair', 'unsure', 'to_confirm', 'denies_replacement']
 
 # %% ../../nbs/10_supersession/10_judge.ipynb #5451c974
 WEIGHTS = {"title_in_text": 2.12, "newer_title": 1.5, "one_word": -1.51, "behind": -2.45,
            "blocker": 1.7, "decisions": 0.72, "open": 1.15, "bias": -3.52,  # These cost little
            "may_change": 1.0, "left": 0.92, "one_sitting": -1.12, "again": -0.71, "other_value": -0.89}
 _CHEAP = 8
-MAY_BE = 0.15  # From here on a memory is marked as perhaps outdated
 PROBABLE = 0.3  # From here on it is asked, though no rule says so
 HARDLY = 0.07  # What is less likely is not asked, though a rule says so
 
@@ -102,19 +101,6 @@ def compared_pairs(
         for said, having in ((title, titled), (lead, leading)):
             for w in said: having[w].append(n)
     return out
-
-# %% ../../nbs/10_supersession/10_judge.ipynb #e220a69a
-def successors(
-    memories: Iterable[Memory],
-    # From which probability on the newer one marks the older one
-    line: Callable[[Memory, Memory], float] = lambda older, newer: MAY_BE,
-) -> dict[str, str]:  # The older one's id to the newer one's
-    "Which memory may be outdated, and by which other."
-    best: dict[str, tuple[float, str]] = {}
-    for m, n, x in compared_pairs(memories, MAY_BE):
-        if (p := probability(x)) >= line(m, n):
-            best[m.id] = max(best.get(m.id, (0.0, "")), (p, n.id))
-    return {i: n for i, (_, n) in best.items()}
 
 # %% ../../nbs/10_supersession/10_judge.ipynb #5b6fe4a3
 JUDGE = "offline-10"  # Changes whenever the same pair may be judged otherwise

@@ -183,7 +183,10 @@ def test_only_what_holds_and_once(pool):
 
 def test_what_may_be_outdated_says_by_what():
     old, new = mem("The API runs on port 80", days_ago=9), mem("The API runs on port 8080 now")
-    m, = (m for m in told(hot(old, new))["memories"] if m["superseded_by"])
+    made, meta, _ = hot(old, new)
+    assert not any(m["superseded_by"] for m in told((made, meta, State()))["memories"])  # Nobody asks
+    asked = State(reviews={"q": {"type": "supersedes", "source": new.id, "target": old.id}})
+    m, = (m for m in told((made, meta, asked))["memories"] if m["superseded_by"])
     assert (m["summary"], m["superseded_by"], m["superseded_kind"]) == (old.summary, new.id[:12], "perhaps")
 
 

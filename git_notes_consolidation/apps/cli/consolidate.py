@@ -19,8 +19,8 @@ from rich.progress import MofNCompleteColumn
 from typing import Any, cast
 from .. import fleet as sweeping
 from .program import (
-    Call, DRY_RUN, LLM, LOCAL_ONLY, Lines, Usage, app, argument, examples, flag, option, parse_date,
-    plain, require_namespace, short, table, why_empty, write_file)
+    Call, DRY_RUN, LLM, LOCAL_ONLY, Lines, Usage, app, argument, examples, flag, latest_run, option,
+    parse_date, plain, require_namespace, short, table, why_empty, write_file)
 from .look import change_lines, changes, llm_rows
 from ...consolidation import (
     service as consolidation_service, status as consolidation_status)
@@ -182,7 +182,7 @@ def consolidate(
     written = [f"Plan written to {plan}; apply it with gnc consolidate --apply {plan}"] if plan else []
     seconds = round(time.perf_counter() - begin, 2)
     told = report(result, seconds) if result.memories_processed else [why_empty(call.repo)]
-    if not result.review_items and (n := len(open_questions(view(s.repo).state))):
+    if n := 0 if dry_run or plan else len(open_questions(view(s.repo).state)):
         told.append(f"{n} question{'s wait' if n > 1 else ' waits'} for an answer: gnc review")
     if dry_run and not plan:
         call.show(json.loads(made.to_json()), *told, *_planned(call, s, made),
@@ -201,13 +201,6 @@ def _still_there(v: View, runs: Collection[str]) -> list[str]:
     wrote = {r["subject"] for *_, r in v.events.records if r["kind"] == "wrote" and r.get("run") in runs}
     return [f"{short(m.id)}: {w}" for m in v.scan.memories if m.id in wrote for w in secret_warning(m.text)]
 
-
-def _latest(v: View) -> str:
-    "The last run that was not undone."
-    standing = [r for r in v.state.runs.values() if r["id"] not in v.state.undone]
-    if not standing: raise Usage("undo last: there is no run to undo; gnc log --runs lists them")
-    return str(max(standing, key=lambda r: (r["seq"], r["id"]))["id"])
-
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #845ce6df
 @app.command(epilog=examples("undo last", "undo run_4f2a", "undo last --keep-facts",
                              "undo undo_9c1e: undo the undo"))
@@ -223,7 +216,7 @@ def undo(
     call: Call = ctx.obj
     if not run: raise Usage("undo RUN: name a run, or last; gnc log --runs lists them")
     s = call.service()
-    if run == "last": run = _latest(view(s.repo))
+    if run == "last": run = latest_run(view(s.repo))
     if keep_facts:
         name, of = consolidation_status.keep_facts(s, run, by=author_of(os.environ).by)
         return call.show({"undo": name, "runs": [of]},

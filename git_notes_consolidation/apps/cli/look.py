@@ -9,7 +9,7 @@ from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from datetime import datetime, timedelta
-from rich.table import Table
+from rich.padding import Padding
 from rich.text import Text
 from typing import Any, TYPE_CHECKING
 from ...consolidation import status as consolidation_status
@@ -27,7 +27,7 @@ from ...store.reader import resolve
 from ...store.state import OPERATIONS
 from ...text.factuality import is_fragment
 from .program import (
-    app, argument, Call, cut, evidence, examples, flag, Item, Lines, listed, LLM, LOCAL_ONLY,
+    app, argument, Call, cut, evidence, examples, flag, Item, latest_run, Lines, listed, LLM, LOCAL_ONLY,
     option, parse_date, plain, read_words, require_namespace, Row, short, table, Usage, why_empty)
 
 if TYPE_CHECKING:
@@ -194,46 +194,82 @@ def _nothing_stale(c: Any) -> str:
             f"{c.commits} commits.")
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #20c77577
+_TABLE = 200  # Columns of a screen from which on results are a table
+_SHORT = 40  # Characters of a sentence that tells too little alone: “This replaces ADR-11.”
+_HEADING = re.compile(r"(?m)^#+ .*$")
+
+
 def _result_notes(r: MemoryResult, titles: Mapping[str, str]) -> Iterator[str]:
     "What to know before trusting a result."
     part = "in part " if r.superseded_kind == "partial" else ""
+    def other(i: str) -> str: return f"{short(i)} {plain(titles.get(i, ''), 100)}".strip()
     if r.status == "resolved": yield "resolved"
-    if r.superseded_by:
-        yield f"→ replaced {part}by {short(r.superseded_by)} {plain(titles.get(r.superseded_by, ''), 60)}"
-    elif r.newer: yield f"earlier; {short(r.newer)} may be newer on this"
-    if r.kind == "summary":
-        some = [plain(titles.get(i, i), 40) for i in r.stands_for[:2]] + ["…"] * (len(r.stands_for) > 2)
-        yield f"summarizes {len(r.stands_for)}: {', '.join(some)}"
-    elif r.again: yield f"recorded {len(r.stands_for) + 1} times, last on {r.again:%Y-%m-%d}"
+    if r.superseded_by: yield f"→ replaced {part}by {other(r.superseded_by)}"
+    elif r.newer and r.namespace == "blockers": yield f"perhaps over: {other(r.newer)}"
+    elif r.newer: yield f"perhaps outdated: {other(r.newer)}"
 
 
-def _result_table(s: RecallService, query: str, results: Sequence[MemoryResult], title: str,
-                  again: Mapping[str, Sequence[str]] = {}) -> Table:
-    "Results as a table."
+def _stands_for(r: MemoryResult) -> str:
+    "What else a result speaks for."
+    if r.kind == "summary": return f"summarizes {counted_noun(len(r.stands_for), 'memory', 'memories')}"
+    return f"recorded {len(r.stands_for) + 1} times, last on {r.again:%Y-%m-%d}" if r.again else ""
+
+
+def _result_texts(s: RecallService, query: str, results: Sequence[MemoryResult],
+                  again: Mapping[str, Sequence[str]]) -> Iterator[tuple[MemoryResult, list[str], str]]:
+    "Each result with the sentence that answers, what to know of it, and what else it speaks for."
     from git_notes_consolidation.recall.rank import excerpt
-    others = s.get_batch(i for r in results for i in (*r.stands_for, r.superseded_by) if i)
+    others = s.get_batch(i for r in results for i in (r.superseded_by, r.newer) if i)
     titles = {i: m.summary for i, m in others.items()}
-    def text(r: MemoryResult) -> str:
+    for r in results:
+        if r.newer in others and others[r.newer].event_time <= r.event_time: r = replace(r, newer=None)
         more = (f"repeated {plain(x, 160)}" for x in again.get(r.id, ()))
-        said = plain(excerpt(r.content, query, r.summary), 200)
-        return "\n".join(filter(None, (plain(r.summary, 100), said, *_result_notes(r, titles), *more)))
-    return table(title, ("id", "recorded", "in", "tier", "says"),
-                 [(short(r.id), f"{r.memory.told_at:%Y-%m-%d}", r.namespace, r.tier.value, text(r))
-                  for r in results])
+        said = excerpt(r.content, query, r.summary)
+        if said and len(said) < _SHORT: said = r.content[max(0, r.content.find(said)):]  # … and what follows
+        said = plain(_HEADING.sub("", said[:2000]), 320 if len(said) <= 320 else 200)
+        yield r, [x for x in (said, *_result_notes(r, titles), *more) if x], _stands_for(r)
+
+
+def _result_lines(r: MemoryResult, below: Iterable[str], stands_for: str) -> Lines:
+    "A result at any width."
+    names = "  ".join(filter(None, (short(r.id), plain(r.namespace, 40), r.tier.value, stands_for)))
+    lines = (*map(Text, below), Text(names, style="dim"))
+    return ["", Text.assemble((plain(r.summary, 160), "bold"), f"  {r.memory.told_at:%Y-%m-%d}"),
+            *(Padding(x, (0, 0, 0, 2)) for x in lines)]
+
+
+def _results(call: Call, s: RecallService, query: str, results: Sequence[MemoryResult], title: str,
+             again: Mapping[str, Sequence[str]] = {}) -> Lines:
+    "Results, best first, one below the other; a table where the screen has room for it."
+    told = [*_result_texts(s, query, results, again)]
+    if call.out.width < _TABLE:
+        lines = [x for row in told for x in _result_lines(*row)]
+        return [Text(title), *lines] if title else lines[1:]
+    rows = [(short(r.id), f"{r.memory.told_at:%Y-%m-%d}", r.namespace, r.tier.value,
+             "\n".join([plain(r.summary, 100), *below, *filter(None, [also])])) for r, below, also in told]
+    return [table(title, ("id", "recorded", "in", "tier", "says"), rows)]
+
+# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #c88e8732
+def _few(call: Call, results: Sequence[MemoryResult], asked: bool = False, n: int = 5) -> list[MemoryResult]:
+    "As many as are read, unless somebody asked for more."
+    said = {r.summary: n for n, r in reversed([*enumerate(results)])}
+    told = [r for k, r in enumerate(results) if r.kind == "memory" or said[r.summary] == k]
+    return told if asked or call.verbose else told[:n]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #15e5d289
-def answer_lines(s: RecallService, query: str, a: ReasonedAnswer) -> Lines:
+def answer_lines(call: Call, s: RecallService, query: str, a: ReasonedAnswer) -> Lines:
     "An answer with its evidence."
     dates = [(plain(r.original_text, 40), f"{r.memory_timestamp:%Y-%m-%d}", r.value, f"{r.confidence:.2f}")
              for r in a.temporal_resolutions if r.interval]
     who = "by rule" if a.by == "offline" else "by a language model, checked against the memories"
     wrong = "; ".join(plain(x, 100) for x in a.contradictions)
-    head = "Based on" if a.confidence > 0.2 else "Found"
+    head = "Based on:" if a.confidence > 0.2 else "Found:"
     return [Text(plain(a.answer, 800), style="bold"), "",
             *([Text(f"A language model gave another answer: {wrong}", style="yellow")] if wrong else []),
             f"confidence {a.confidence:.2f}, {who}. {plain(a.reasoning, 600)}",
             *(["", table("Dates", ("words", "recorded", "mean", "confidence"), dates)] if dates else []),
-            *(["", _result_table(s, query, a.source_memories, head)] if a.source_memories else [])]
+            *(["", *_results(call, s, query, _few(call, a.source_memories), head)]
+              if a.source_memories else [])]
 
 
 def _ask(call: Call, s: ReasonedRecallService, query: str, **kw: Any) -> ReasonedAnswer:
@@ -260,18 +296,24 @@ def split_flags(
     return _FLAG.sub("", text).strip(), {k: v for k, v in found}
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #9e603eb3
-def _nothing_found(query: str, now: datetime, mode: str | None, deeper: int) -> str:
-    "What to try when nothing was found."
+def _when(asks: Any) -> str:
+    if not asks.until: return f"since {asks.since:%Y-%m-%d}"
+    return f"from {asks.since:%Y-%m-%d} to {asks.until - timedelta(days=1):%Y-%m-%d}"
+
+
+def _nothing_found(call: Call, s: RecallService, query: str, now: datetime, mode: str | None,
+                   deeper: int) -> Lines:
+    "What to try when nothing was found; of a list by time the latest."
     from git_notes_consolidation.recall.rank import listing
     asks = listing(query, now)
     if asks and asks.since:
-        last = asks.until and f"{asks.until - timedelta(days=1):%Y-%m-%d}"
-        when = f"from {asks.since:%Y-%m-%d} to {last}" if last else f"since {asks.since:%Y-%m-%d}"
-        return f"No {asks.namespace or 'memories'} recorded {when}."
-    if asks and asks.namespace: return f"No {'open ' * (asks.namespace == 'blockers')}{asks.namespace}."
+        said = f"No {asks.namespace or 'memories'} recorded {_when(asks)}."
+        latest = s.search("*", limit=3, namespace=asks.namespace, include_summaries=False, count=False)
+        return _results(call, s, "", latest, f"{said} The latest:") if latest else [said]
+    if asks and asks.namespace: return [f"No {'open ' * (asks.namespace == 'blockers')}{asks.namespace}."]
     more = (f"; {deeper} in deeper tiers: add --mode exhaustive" if deeper
             else ". Try other words; gnc status --show hot lists what is there")
-    return f"{f'Nothing in mode {mode}' if mode else 'Nothing found'}{more}."
+    return [f"{f'Nothing in mode {mode}' if mode else 'Nothing found'}{more}."]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #3db8057d
 @app.command(epilog=examples(
@@ -289,7 +331,8 @@ def recall(
         "Search these tiers: reflexive (hot), standard (and warm), deep (and cold) or exhaustive (all). "
         "Default: standard, and deeper if more relevant memories are there."),
     namespace: str | None = option("Search only this namespace."),
-    limit: int = option("Show at most N results.", default=10, min=1, metavar="N"),
+    limit: int = option("Find at most N results; without it five of ten are shown.", default=10, min=1,
+                        metavar="N"),
     as_of: str | None = option("Answer with what was true on this day.", metavar="DATE"),
     known_at: str | None = option("Use only what was recorded by the end of this day.", metavar="DATE"),
     sources: bool = flag("--sources", "Show the sources of a summary beside it."),
@@ -300,12 +343,12 @@ def recall(
     no_count: bool = flag("--no-count", "Do not count the results as used."),
 ) -> None:
     "Ask the memory: what is known, what replaced what, and when."
-    from git_notes_consolidation.recall.rank import needs_reasoning
+    from git_notes_consolidation.recall.rank import listing, needs_reasoning
     from git_notes_consolidation.recall.search import RetrievalMode
     from git_notes_consolidation.recall.service import margin
     call: Call = ctx.obj
     query = read_words(" ".join(words) if words else None, query_file, "--query-file", 2000, call.repo)
-    typed = query if words else None
+    typed, given = query if words else None, dict[str, str]()
     if query_file:
         query, given = split_flags(query)
         if not query: raise Usage(f"--query-file {query_file} holds no question; write one there")
@@ -324,20 +367,25 @@ def recall(
         a = _ask(call, reasoned(s), query, mode=mode, limit=max(limit, 20), count=not no_count, **scope)
         empty = not a.source_memories and not tips(s.repo, MEM)
         return call.show(head | a.to_dict(),
-                         *([why_empty(call.repo)] if empty else answer_lines(s, query, a)))
-    found = s.search(query, limit=limit, mode=mode, include_sources=sources, count=not no_count, **scope)
+                         *([why_empty(call.repo)] if empty else answer_lines(call, s, query, a)))
+    with call.waiting("Reading the notes"):
+        found = s.search(query, limit=limit, mode=mode, include_sources=sources, count=not no_count, **scope)
     deeper = 0 if found else len(s.search(query, limit=1000, mode="exhaustive", include_sources=sources,
                                           count=False, **scope))
     again = s.said_again(r.id for r in found) if mode == "exhaustive" and not (at or known) else {}
-    sure = margin(found, query)
+    unknown = s.unknown(query)  # The words of a file are not printed again
+    sure = margin(found, query, unknown if typed else ["…"] * bool(unknown))
     data = head | {k: x.isoformat() if isinstance(x, datetime) else x for k, x in scope.items()} | {
         "results": [r.to_dict() for r in found], "deeper": deeper, "sure": sure} | (
         {"said_again": again} if again else {})
-    there = found or deeper or tips(s.repo, MEM)
-    title = plain(typed or "Found", 100) + (f"\n{sure}" if sure else "")
-    call.show(data, _result_table(s, query, found, title, again) if found else
-              _nothing_found(query, at or s.clock(), mode, deeper) if there else why_empty(call.repo),
-              rows=data["results"])
+    if not (found or deeper or tips(s.repo, MEM)): return call.show(data, why_empty(call.repo), rows=[])
+    typed_limit = "limit" in given or getattr(ctx.get_parameter_source("limit"), "name", "") == "COMMANDLINE"
+    asks = listing(query, at or s.clock()) if found and not found[0].score else None
+    some = _few(call, found, typed_limit or asks is not None)
+    title = f"Recorded {_when(asks)}:" if asks and asks.since else plain(sure or "")
+    left = [f"… and {len(found) - len(some)} more; -v shows all"] if len(some) < len(found) else []
+    call.show(data, *(_results(call, s, query, some, title, again) + ["", *left] if found else
+              _nothing_found(call, s, query, at or s.clock(), mode, deeper)), rows=data["results"])
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #43616959
 _READS = {("supersedes", True): "Replaces", ("supersedes", False): "Replaced by",
@@ -422,8 +470,8 @@ def _show_history(call: Call, v: View, i: str, as_of: str | None, known_by: str 
     "explain mem_x7k2 --edges", "explain mem_x7k2 --history --as-of 2026-03-01"))
 def explain(
     ctx: typer.Context,
-    name: str | None = argument("A memory or a summary: its name, the beginning of it, or "
-                                "namespace:commit:index.", metavar="[ID]"),
+    name: str | None = argument("A memory or a summary: its name, the beginning of it, "
+                                "namespace:commit:index, or last: the latest memory.", metavar="[ID]"),
     id_file: str | None = option("Read the name from a file in the worktree; - is standard input.",
                                  metavar="FILE"),
     edges: bool = flag("--edges", "Show only the relations and the words they rest on."),
@@ -582,7 +630,7 @@ def _show_log(call: Call, v: View, about: str | None, operation: str | None, sin
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #e28528e7
 _COUNTED = {"duplicates_found": "duplicates", "supersessions_detected": "replaced",
-            "review_items": "questions", "summaries_created": "summaries",
+            "review_items": "questions written", "summaries_created": "summaries",
             "relations_found": "other relations", "edges_removed": "relations ended",
             "tier_transitions": "moved"}
 
@@ -634,7 +682,7 @@ def _show_run(call: Call, v: View, run: str) -> None:
     "log --operation supersede --since 2026-01-01"))
 def log(
     ctx: typer.Context,
-    name: str | None = argument("A run: show what it changed. A memory: show what happened to it.",
+    name: str | None = argument("A run, or last: show what it changed. A memory: show what happened to it.",
                                 metavar="[RUN|ID]"),
     runs: bool = flag("--runs", "List runs and undos, newest first."),
     operation: str | None = option(f"Show only one of {', '.join(_KINDS)}.", metavar="KIND"),
@@ -646,6 +694,7 @@ def log(
     call: Call = ctx.obj
     v = shown(view(call.place().repo))
     if runs: return _show_runs(call, v)
+    if name == "last": name = latest_run(v)
     i = resolve(name, [*v.state.runs, *(m.id for m in v.scan.memories)], v.scan.memories) if name else None
     if i in v.state.runs: _show_run(call, v, str(i))
     else: _show_log(call, v, i, operation, since, all_, limit)

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import csv, io, json, os, re, sys, tempfile, typer
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, suppress
+from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import partial
@@ -29,7 +29,7 @@ from importlib import import_module
 
 if TYPE_CHECKING:
     from git_notes_consolidation.consolidation.service import ConsolidationService
-    from git_notes_consolidation.consolidation.scan import Looking
+    from git_notes_consolidation.consolidation.scan import Looking, View
     from git_notes_consolidation.recall.service import RecallService
     from git_notes_consolidation.writing.write import WritingService
 
@@ -201,6 +201,10 @@ class Call:
         with Progress(*shown, console=self.err, transient=True, disable=not self.err.is_terminal) as bar:
             yield bar
 
+    def waiting(self, text: str) -> Any:
+        "A line on standard error while something takes its time, for a person only."
+        return self.err.status(plain(text)) if self.err.is_terminal else nullcontext()
+
     def show(self, data: Any, *things: Any, rows: Iterable[Row] | None = None) -> None:
         "Print one JSON document, one CSV table (by default of a list), or something for people."
         if self.as_csv:
@@ -243,6 +247,13 @@ def require_namespace(repo: Path | str, name: str | None) -> str | None:
     known = {ref.removeprefix(MEM) for ref in tips(open_repo(repo), MEM)} | NAMESPACE_IMPORTANCE.keys()
     if name in known: return name
     raise Usage(f"--namespace {name}: choose from {', '.join(sorted(known))}")
+
+# %% ../../../nbs/19_apps/03_cli/01_program.ipynb #b656a9ef
+def latest_run(v: View) -> str:
+    "The last run that was not undone: what `last` means of runs."
+    standing = [r for r in v.state.runs.values() if r["id"] not in v.state.undone]
+    if not standing: raise Usage("last: there is no run yet that was not undone; gnc log --runs lists all")
+    return str(max(standing, key=lambda r: (r["seq"], r["id"]))["id"])
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #5e812c7c
 def parse_date(
@@ -462,10 +473,12 @@ def split_global_options(argv: Sequence[str]) -> tuple[list[str], list[str]]:
 
 
 def expand_alias(words: Sequence[str]) -> list[str]:
-    "The command that a name hands over to; `summaries ID` explains one."
+    "The command that a name hands over to; `summaries ID` explains one, `review ID` shows one."
     first, more = " ".join(words[:1]), [*words[1:]]
     if first == "help": return [*expand_alias([w for w in more if w != "--all"]), "--help"]
     if first == "summaries" and any(not w.startswith("-") for w in more): return ["explain", *more]
+    if first == "review" and re.fullmatch(r"\d+|last|[a-z]+_\w+", "".join(more[:1])):
+        return ["review", "list", *more]
     return [*ALIASES.get(first, first).split(), *more]
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #a8b189b7
@@ -484,9 +497,10 @@ def main(argv: Sequence[str] | None = None) -> int:
         if isinstance(stream, io.TextIOWrapper): stream.reconfigure(errors="replace")
     try:
         called = program(rest[0] if rest else "", all_="--all" in typed)
-        return int(called(args, prog_name="gnc", standalone_mode=False) or 0)
+        code = int(called(args, prog_name="gnc", standalone_mode=False) or 0)
+        return _stopped() if code == 130 else code  # As typer tells of Ctrl-C
     except typer.Exit as e: return int(e.exit_code)
-    except (typer.Abort, KeyboardInterrupt): print("gnc: stopped", file=sys.stderr); return 130
+    except (typer.Abort, KeyboardInterrupt): return _stopped()
     except Exception as e:
         known = next((_CODES[t.__name__] for t in type(e).__mro__ if t.__name__ in _CODES), None)
         if known: return _refuse(str(e), known, "--json" in args)
@@ -509,3 +523,9 @@ def _refuse(why: str, code: int, as_json: bool) -> int:
     print(f"gnc: {plain(why)}", file=sys.stderr)
     if as_json: print(json.dumps({"error": why, "exit_code": code}))
     return code
+
+
+def _stopped() -> int:
+    "What is written is written whole: refs move at once, and a file is replaced at once."
+    print("\ngnc: stopped; nothing is half done", file=sys.stderr)
+    return 130

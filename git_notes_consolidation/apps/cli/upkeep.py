@@ -45,11 +45,10 @@ def _answers(s: Any) -> Lines:
     from git_notes_consolidation.recall.rank import excerpt
     from git_notes_consolidation.recall.reason import reasoned
     from git_notes_consolidation.recall.service import margin, open_recall
-    from git_notes_consolidation.apps.cli.look import answer_lines
     asks = open_recall(s.repo.path, s.settings, clock=s.clock)
     found = asks.search(_QUESTION, limit=2, count=False)
     sure = margin(found, _QUESTION)
-    dated = answer_lines(asks, _DATED, reasoned(asks).answer(_DATED, count=False))[0]
+    dated = Text(plain(reasoned(asks).answer(_DATED, count=False).answer, 800), style="bold")
     return [f"Asked: {_QUESTION}", *([sure] if sure else []),
             *(f"  {plain(x.summary, 100)}. {plain(excerpt(x.content, _QUESTION, x.summary), 160)}"
               for x in found[:2 if sure else 1]), "",
@@ -93,6 +92,12 @@ def _story(s: Any, r: Any, before: Row, after: Row, home: Path,
             "The plugin's notes are unchanged. Go on from here:", f"  cd {home}",
             *(f"  {gnc} {what}" for what in next_)]
 
+# %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #10d8fed4
+def _write_sample(home: Path) -> None:
+    git(home, "init", "-q", "-b", "main")
+    write_memories(open_repo(home), sample_memories())
+    git(home, "reset", "-q", "--hard")  # The commits bring a file, and this directory was empty
+
 # %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #62f47484
 @app.command(epilog=examples("demo", "demo tidewater"))
 def demo(
@@ -109,16 +114,18 @@ def demo(
     if home.exists() and (not home.is_dir() or any(home.iterdir())):
         raise Usage(f"{home} is not an empty directory; name a new one")
     home.mkdir(parents=True, exist_ok=True)
-    git(home, "init", "-q", "-b", "main")
-    write_memories(open_repo(home), sample_memories())
-    git(home, "reset", "-q", "--hard")  # The commits bring a file, and this directory was empty
     call = replace(call, repo=str(home), now=call.now or SAMPLE_NOW)
     begin = time.perf_counter()
-    with progress(call) as watch:
-        # A year at once supersedes more than a run usually may
-        s = call.service(watch, max_change=0.25, llm_provider="off")
-        before = status(s)
-        r = run(s)
+    try:
+        with progress(call) as watch:
+            _write_sample(home)
+            # A year at once supersedes more than a run usually may
+            s = call.service(watch, max_change=0.25, llm_provider="off")
+            before = status(s)
+            r = run(s)
+    except KeyboardInterrupt:
+        if directory is None: shutil.rmtree(home, ignore_errors=True)  # Nobody would find it again
+        raise
     after, seconds = status(s), round(time.perf_counter() - begin, 2)
     call.show(r.to_dict() | {"directory": str(home), "before": before, "after": after, "seconds": seconds},
               *_story(s, r, before, after, home, seconds))
@@ -139,8 +146,9 @@ def sync(
     from git_notes_consolidation.store import loss, sync as store_sync
     call: Call = ctx.obj
     repo = open_repo(call.repo)
-    r = store_sync.sync(repo, remote, send=not no_push, dry_run=dry_run, timeout=timeout)
-    if not dry_run: loss.keep(repo)
+    with call.waiting(f"Talking to {remote or 'the remote'}"):
+        r = store_sync.sync(repo, remote, send=not no_push, dry_run=dry_run, timeout=timeout)
+        if not dry_run: loss.keep(repo)
     rows = [(store, r.came[store] or "·", r.went[store] or "·") for store in r.came]
     runs = [f"{what}: {', '.join(map(short, ids))}"
             for what, ids in (("New runs here", r.learned), ("New runs there", r.sent)) if ids]
@@ -175,8 +183,10 @@ def doctor(
     from git_notes_consolidation.health import doctor as health_doctor
     call: Call = ctx.obj
     if strict: return _audit(call)
-    try: h = health_doctor.health(open_repo(call.repo), call.settings(), os.environ, call.clock(), online,
-                                  quick)
+    try:
+        with call.waiting("Checking the notes"):
+            h = health_doctor.health(open_repo(call.repo), call.settings(), os.environ, call.clock(), online,
+                                     quick)
     except Exception as e:
         if not nagios: raise
         print(health_doctor.unknown_line(e)); raise typer.Exit(3) from None

@@ -19,7 +19,8 @@ from ...store import loss as store_loss
 from ...store.damage import counted_noun
 from ...store.git import open_repo, Repo, RepoError
 from ...store.events import replace_file
-from ...store.reader import resolve
+from ...store.reader import resolve, UnknownId
+from ...store.state import open_questions
 from ...supersession.questions import another_thing
 from ...text.subjects import PERHAPS_ONE_SUBJECT, tie
 from ...writing import review as writing_review
@@ -28,7 +29,7 @@ from ...writing.review import Proposal, proposals, word_diff
 from ...writing.write import WritingService
 from .program import (
     app, argument, Call, cut, DRY_RUN, examples, flag, Item, Lines, listed, LLM, LOCAL_ONLY, option,
-    parse_date, plain, read_words, REASON, refuse_options, short, table, Usage)
+    parse_date, plain, read_words, REASON, refuse_options, Row, short, table, Usage)
 
 # %% auto #0
 __all__ = ['review', 'remember', 'forget', 'restore']
@@ -172,11 +173,18 @@ def _restore_lost(call: Call, dry_run: bool) -> None:
               f"{nothing}.", *(f"  {m.namespace}, {m.timestamp[:10]}  {plain(m.summary, 60)}: {m.command}"
                                for x in by_hand for m in x.memories()))
 
+# %% ../../../nbs/19_apps/03_cli/03_write.ipynb #a5f578d6
+def _last_forgotten(v: View) -> str:
+    "What `last` means to restore."
+    gone = [op for op in v.state.operations.values() if op["operation"] == "DELETE" and op.get("target")]
+    if not gone: raise Usage("restore last: nothing was forgotten")
+    return str(max(gone, key=lambda op: op["seq"])["target"])
+
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #b1ede69c
 @app.command(epilog=examples("restore mem_x7k2", "restore --lost --dry-run", "restore --lost"))
 def restore(
     ctx: typer.Context,
-    id: str = argument("A forgotten memory.", ""),
+    id: str = argument("A forgotten memory, or last: the one that was forgotten last.", ""),
     reason: str = REASON,
     lost: bool = flag("--lost", "Bring back what git pruned or a fetch or push removed; gnc doctor reports "
                                 "it."),
@@ -186,6 +194,7 @@ def restore(
     if bool(id) == lost: raise Usage("give either a memory or --lost: gnc restore mem_x7k2")
     if lost: return _restore_lost(ctx.obj, dry_run)
     s = ctx.obj.writing()
+    if id == "last": id = _last_forgotten(s.held().view)
     show_written(ctx.obj, s, s.restore(id, reason))
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #c8eebe8e
@@ -229,7 +238,10 @@ def _number(repo: Repo, ids: Sequence[str]) -> None:
 
 
 def _question_name(repo: Repo, name: str) -> str:
-    "The question with that number in the last list; other names as they are."
+    "The question with that number in the last list, the last that was asked; other names as they are."
+    if name == "last":
+        waiting = open_questions(view(repo).state).values()
+        return str(max(waiting, key=lambda r: (r["seq"], r["subject"]), default={"subject": name})["subject"])
     if not name.isdecimal() or len(name) > 4: return name
     try: ids = json.loads((repo.common_dir / "gnc" / "asked.json").read_bytes())
     except (OSError, ValueError): ids = []
@@ -240,14 +252,26 @@ def _question_name(repo: Repo, name: str) -> str:
 def _list_answered(call: Call, v: View, by: str) -> None:
     "List what was answered, the latest first."
     if by not in ("agent", "person"): raise Usage(f"--by {by}: choose agent or person")
-    rows = writing_review.answered_questions(v, by)
+    who = "an agent" if by == "agent" else "a person"
+    _show_answered(call, writing_review.answered_questions(v, by), f"Answered by {who}")
+
+
+def _show_answered(call: Call, rows: Sequence[Row], title: str) -> None:
+    "Questions with what was answered, by whom, when and in which run."
     items = [Item(q["id"], f"{q['verdict']}: {q.get('source_says') or q.get('title')} / "
                            f"{q.get('target_says', '')}",
-                  (("", f"{q['client'] or by}, {q['at'][:10]}, {short(q['run'])}"
+                  (("", f"{q['client'] or q['by']}, {q['at'][:10]}, {short(q['run'])}"
                         f"{': ' * bool(q['why'])}{q['why']}"),)) for q in rows]
-    hint = ["Decide otherwise: gnc review accept ID, or reject ID. Open it again: gnc undo RUN"] * bool(rows)
-    who = "an agent" if by == "agent" else "a person"
-    call.show(rows, *listed(f"Answered by {who}", items, call.verbose), *hint, rows=rows)
+    run = short(rows[0]["run"]) if len(rows) == 1 else "RUN"
+    hint = f"Open it again: gnc undo {run}. Decide what an agent answered: gnc review accept ID, or reject ID"
+    call.show(rows, *listed(title, items, call.verbose), *([hint] if rows else []), rows=rows)
+
+
+def _answered(v: View, name: str) -> list[Row]:
+    "The question of that name, where it is answered."
+    done = {q["id"]: q for by in ("person", "agent") for q in writing_review.answered_questions(v, by)}
+    try: return [done[resolve(name, done)]] if name.startswith("edge_") else []
+    except UnknownId: return []
 
 _KEYS = {"y": "yes", "p": "part", "s": "same", "n": "neither", "r": "replaces"}
 
@@ -292,6 +316,7 @@ def review_list(
     v, id = shown(view(repo)), _question_name(repo, id) if id else None
     if by is not None: return _list_answered(call, v, by)
     there = {m.id: m for m in v.scan.memories}
+    if id and (done := _answered(v, id)): return _show_answered(call, done, f"Answered: {id}")
     found = _heaviest(v, resolve(id, [*v.state.reviews, *there], v.scan.memories) if id else None)
     some = found if call.verbose or id else found[:_AT_ONCE]
     if not (id or call.as_json): _number(repo, [str(p.question["id"]) for p in some])
