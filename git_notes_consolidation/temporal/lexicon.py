@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from ..text.words import word_set
 
 # %% auto #0
 __all__ = ['tells_time', 'Tokens', 'tokens', 'Place', 'around']
@@ -70,7 +71,7 @@ _TABLE = """
     x 0 next nxt coming upcoming
     t 0 this current
     h 0 that those following same
-    g 0 ago
+    g 0 ago back
     a 0 a an
     e 0 the
     c 0 couple
@@ -313,9 +314,9 @@ class Tokens(NamedTuple):
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #fe22b790
 _ITEM = re.compile(r"[ \t]{0,12}(?:[-*+•–][ \t]|\d{1,3}[.)][ \t]|#)")
-_HANGING = frozenset("""
+_HANGING = word_set("""
     , the a an my our your his her its their on in of at by for to from and or with is are was were will until
-    since before after between""".split())
+    since before after between""")
 _SHORT = 30  # Characters; prose is wrapped later
 
 
@@ -328,9 +329,9 @@ def _is_heading(
     return short and not text[at + 1:at + 2].islower()
 
 _GOES_ON = frozenset("0123456789abcdefghijklmnopqrstuvwxyz,;")
-_DOTTED = frozenset("""
+_DOTTED = word_set("""
     mon tue tues wed weds thu thur fri sat sun jan feb mar apr jun jul aug sep sept oct nov dec sec secs min
-    mins hr hrs wk wks mo mos yr yrs qtr""".split())
+    mins hr hrs wk wks mo mos yr yrs qtr""")
 
 _WEEK = re.compile(r"([kc]?)w(\d\d?)")  # KW14; in W14
 

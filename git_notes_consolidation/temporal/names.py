@@ -9,17 +9,18 @@ from functools import cached_property
 from .tense import _BASE, cue
 from .lexicon import Place, Tokens, _ENDS, around
 from .calendar import BLANK
+from ..text.words import word_set
 
 # %% auto #0
 __all__ = ['is_named', 'is_habit', 'keep_dates_only']
 
 # %% ../../nbs/05_temporal/05_names.ipynb #ddab42bf
-_HYPOTHETICAL = frozenset("""
+_HYPOTHETICAL = word_set("""
     should can can't cannot could may might must would if unless maybe perhaps need needs want wants
     start starts begin begins open opens drop drops hits comes available free
-    schedule plan plans freeze leaves""".split())
+    schedule plan plans freeze leaves""")
 # Have none in headings
-_SMALL = frozenset("in on at and or but for with from to of the a an by as".split())
+_SMALL = word_set("in on at and or but for with from to of the a an by as")
 
 
 class Word(Place):
@@ -56,9 +57,9 @@ class Word(Place):
         return not any(self.word(j).islower() and self.t.low[j] not in _SMALL for j in near)
 
 # %% ../../nbs/05_temporal/05_names.ipynb #cb20ac94
-_JOINTS = frozenset("""
+_JOINTS = word_set("""
     in on at and or but for with from to of is was are were has had have will would can not the a an by who
-    that which when as after before if while so then i we you he she it they""".split())
+    that which when as after before if while so then i we you he she it they""")
 
 
 def _other_name(p: Place, k: int) -> bool:
@@ -66,7 +67,7 @@ def _other_name(p: Place, k: int) -> bool:
     return p.letter(k) == "." and p.word(k).istitle()
 
 # %% ../../nbs/05_temporal/05_names.ipynb #f8122373
-_NO_NAMES = _BASE | frozenset("happy see let do does did could should would may shall later".split())
+_NO_NAMES = _BASE | word_set("happy see let do does did could should would may shall later")
 
 
 def _name_before(w: Word) -> bool:
@@ -102,8 +103,8 @@ def is_compound(w: Word) -> bool:
     return False
 
 # %% ../../nbs/05_temporal/05_names.ipynb #46b83821
-_NAMES = frozenset("codename codenamed named dubbed nicknamed word string keyword literal".split())
-_IS = frozenset("is are was were be been it him her".split())
+_NAMES = word_set("codename codenamed named dubbed nicknamed word string keyword literal")
+_IS = word_set("is are was were be been it him her")
 
 
 def is_named(w: Word) -> bool:
@@ -113,9 +114,9 @@ def is_named(w: Word) -> bool:
     return w.before in _NAMES or "=" in (w.before, w.after) or is_compound(w) or _proper(w)
 
 # %% ../../nbs/05_temporal/05_names.ipynb #1ef3b895
-_OFTEN = frozenset("""
+_OFTEN = word_set("""
     always mostly usually never often sometimes generally typically normally whenever every each nobody
-    typical usual average normal weekly daily monthly whatever""".split())
+    typical usual average normal weekly daily monthly whatever""")
 
 
 def is_often(w: Word) -> bool:
@@ -125,11 +126,11 @@ def is_often(w: Word) -> bool:
 
 
 # %% ../../nbs/05_temporal/05_names.ipynb #797cc50c
-_GO_ON = _JOINTS | frozenset("""
+_GO_ON = _JOINTS | word_set("""
     unless because since until though although where why how this these our my your please too also instead
-    already again without then once than""".split())
-_HOLIDAY = frozenset("holiday day deadline date".split())
-_STATES = frozenset("is are has have takes need needs can't cannot".split())
+    already again without then once than""")
+_HOLIDAY = word_set("holiday day deadline date")
+_STATES = word_set("is are has have takes need needs can't cannot")
 
 
 def noun_follows(w: Place, k: int = 0) -> bool:
@@ -147,8 +148,8 @@ def is_attribute(w: Word) -> bool:
 # %% ../../nbs/05_temporal/05_names.ipynb #46dfdd54
 _OF_TIME = re.compile("[Oi](?:e?[lxtp][UMSQ]|e?[MSQy])")  # Of March, of last month, of 2024
 _THAT_WEEK = re.compile("[lxt]U")  # Tuesday to Thursday next week
-_WEEKS = frozenset("week weeks month year locales locale".split())
-_BEGIN = frozenset("start starts begin begins starting".split())
+_WEEKS = word_set("week weeks month year locales locale")
+_BEGIN = word_set("start starts begin begins starting")
 _STANDING = re.compile(
     r"\b(?:stand(?: - )?ups?|sync|retro(?:spective)?|planning|backups?|digest|newsletter|windows?|slots?"
     r"|train|office hours|rota(?:tion)?|(?<!\d )days(?= are\b| :))"
@@ -182,8 +183,8 @@ def is_habit(
 
 # %% ../../nbs/05_temporal/05_names.ipynb #2af4277b
 _PREPOSED = "lxtpBARbzkvj@"
-_SUBJECTS = frozenset("i you he she it we they who that which everybody someone nobody and".split())
-_CLOSES = frozenset(". , ? ! ; ) & … and but or so at".split())
+_SUBJECTS = word_set("i you he she it we they who that which everybody someone nobody and")
+_CLOSES = word_set(". , ? ! ; ) & … and but or so at")
 
 
 def _short_weekday(w: Word) -> bool:
@@ -207,10 +208,10 @@ def _weekday(w: Word) -> bool:
     return not is_named(w) and (full or _short_weekday(w))
 
 # %% ../../nbs/05_temporal/05_names.ipynb #926d5045
-_ALSO_WORDS = frozenset("may march mar sep dec oct".split())
-_ALSO_NAMES = _ALSO_WORDS | frozenset("april june august jan jun aug apr".split())
-_BEFORE_MONTHS = frozenset("in since until till during within by".split())
-_BETWEEN_MONTHS = frozenset("from to through of before after between for the".split())
+_ALSO_WORDS = word_set("may march mar sep dec oct")
+_ALSO_NAMES = _ALSO_WORDS | word_set("april june august jan jun aug apr")
+_BEFORE_MONTHS = word_set("in since until till during within by")
+_BETWEEN_MONTHS = word_set("from to through of before after between for the")
 
 
 def _dated_month(w: Word) -> bool | None:

@@ -20,6 +20,7 @@ from .tense import _MOVED
 from .rules import RULES
 from ..core.models import TemporalReference
 from .names import keep_dates_only
+from ..text.words import word_set
 
 # %% auto #0
 __all__ = ['TEMPORAL_PATTERNS', 'marked', 'counted', 'find_references', 'detect_temporal_references',
@@ -121,7 +122,8 @@ def _early_or_late(p: Phrase) -> Maybe:
                       confidence=r.confidence - 0.03)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #c48034ff
-@_join(r"(?P<s>u_*)(?:@|,|)(?P<c>u)(?!_)", r"(?P<s>u_*)@(?P<n>n)(?![UVM])")
+@_join(r"(?P<s>u_*)(?:@|,|)(?P<c>u)(?!_)", r"(?P<s>u_*)@(?P<n>n)(?![UVM])",
+       r"(?P<c>u)@?(?P<s>u_*)", r"(?<=@)(?P<n>n)@?(?P<s>u_*)")
 def _recurring_at(p: Phrase) -> Maybe:
     "Every Monday at ten."
     s, hour = p.reading("s"), p.value("n") or 0
@@ -211,7 +213,7 @@ def counted(
     return period(i + (n - 1 if n > 0 else n + 1) * step, grain)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #267bcc3e
-_PARTS = frozenset("day week month weekend quarter".split())
+_PARTS = word_set("day week month weekend quarter")
 
 
 @_join(r"(?=e?[olz])e?(?P<o>o?)(?P<l>[lz]?)(?:(?P<u>[UE])|(?P<w>X_*))[Oi]e?(?P<r>X_*)")
@@ -227,8 +229,8 @@ def _nth_of(p: Phrase) -> Maybe:
     return dated(found, within.confidence) if inside else None
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #da8b6071
-_TO = frozenset("to - – through thru until till".split())
-_AND = frozenset("and or , / &".split())
+_TO = word_set("to - – through thru until till")
+_AND = word_set("and or , / &")
 
 
 def _is_range(c: Scene, a: int, signs: Sequence[str]) -> bool:
@@ -251,19 +253,22 @@ def _align_ranges(c: Scene, ends: dict[int, int]) -> None:
         first, r, signs = c.found[a], c.found[b], c.t.low[ends[a]:b]
         x, y = c.t.letters[a:ends[a]], c.t.letters[b:ends[b]]
         if first.grain != r.grain or not signs or not _TO | _AND >= {*signs}: continue
-        if x == "M" and y[-1] == "y": c.found[a] = _nearest_of_name(first, r, "last")
+        if x == "M" and y[-1] == "y" or x == "W" == y[0] != y: c.found[a] = _nearest_of_name(first, r, "last")
         if y in ("W", "M") and y == x[-1] and _is_range(c, a, signs):
             c.found[b] = _nearest_of_name(r, first, "next")
 
 
-def _place_in_week(c: Scene) -> None:
-    "This week she comes on Thursday: a weekday that no verb places is of the week that was named before."
-    week, at = Reading(), 0
+def _place_in_period(c: Scene) -> None:
+    "This week she comes on Thursday; the days in April: 7th, 14th."
+    near, at = Reading(), 0
     for k, r in sorted(c.found.items()):
-        if r.rule == "last_this_next" and r.grain == "week": week, at = r, k
-        elif (_kind(r) == "day" and r.confidence <= 0.6 and week.end > c.now
-              and k - at < 24 and _ENDS.isdisjoint(c.t.low[at:k])):
-            c.found[k] = _nearest_of_name(r, week, "future")._replace(confidence=0.75)
+        if r.grain == "month" or r.rule == "last_this_next" and r.grain == "week": near, at = r, k
+        elif k - at > 23 or not _ENDS.isdisjoint(c.t.low[at:k]): continue
+        elif near.grain == "month" and r.rule == "the_11th" and ":" in c.t.low[at:k]:
+            day = _first(near) + int(r.value[-2:]) - 1
+            if day * DAY < near.end: c.found[k] = numbered(day, "day", near.confidence)
+        elif near.grain == "week" and _kind(r) == "day" and r.confidence <= 0.6 and near.end > c.now:
+            c.found[k] = _nearest_of_name(r, near, "future")._replace(confidence=0.75)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #2b20ac60
 _ANY_JOIN = anywhere(JOINS)
@@ -272,7 +277,7 @@ _ANY_JOIN = anywhere(JOINS)
 def _join_phrases(c: Scene, ends: dict[int, int]) -> None:
     "Joins the phrases, in place, as long as any production fits."
     _align_ranges(c, ends)
-    _place_in_week(c)
+    _place_in_period(c)
     text, at = marked(c, ends), 0
     while m := _ANY_JOIN.search(text, at):
         first = m.start()
@@ -284,6 +289,7 @@ def _join_phrases(c: Scene, ends: dict[int, int]) -> None:
         text = text[:first] + _mark(r, end - first) + text[end:]
         at = max(0, first - 3)
         while at and text[at] == "_": at -= 1
+    _align_ranges(c, ends)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #6ad3c500
 _LAST = 3_652_059  # 9999-12-31

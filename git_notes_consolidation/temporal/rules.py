@@ -16,6 +16,7 @@ from .names import Word, noun_follows
 from .tense import cue
 import re
 from collections.abc import Iterable, Sequence
+from ..text.words import word_set
 
 # %% auto #0
 __all__ = []
@@ -50,8 +51,15 @@ def _units_away(p: Phrase, side: int) -> Maybe:
     return moved(now, side * n * times, grain, 0.4 if bound else 0.8 if mod else 0.95, mod)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #b799340b
+_PUSHED = re.compile(  # Which is not to say when
+    r"(?i)\b(?:mov\w+|push\w*|slip\w*|shift\w*|put|set|go(?:es)?|went|look|step|roll\w*|dat(?:es?|ed))\b"
+    r"(?:(?!\bto\b)[^.;!?\n]){0,40}\Z")
+
+
 @_rule(_COUNT + "g")
-def _units_ago(p: Phrase) -> Maybe: return _units_away(p, -1)
+def _units_ago(p: Phrase) -> Maybe:
+    back = p.low(p.end - 1) == "back" and (p.right in "@iR" or _PUSHED.search(p.t.text[:p.t.spans[p.start][0]][-80:]))
+    return None if back else _units_away(p, -1)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #d48d3633
 _HALF = {"minute": (30, "second"), "hour": (1800, "second"), "day": (12, "hour"), "week": (3, "day"),
@@ -215,12 +223,12 @@ def _first_half(p: Phrase) -> Maybe:
     return numbered(index(p.day, "year") * 2 + n, "half", 0.7, named=("half", n)) if n < 2 else None
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #449e29b4
-_CHORES = frozenset("""
+_CHORES = word_set("""
     report reports job jobs run processing handling closing close batch script summary cron task logic
-    calculation test tests code boundary rollover stats invoice""".split())
+    calculation test tests code boundary rollover stats invoice""")
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #f1b19db1
-_BY = frozenset("by before until till".split())
+_BY = word_set("by before until till")
 
 
 @_rule("e?(?P<k>k)Oe?(?P<u>[UE])(?![Og])", "(?P<j>J)", "(?P<u>U)-?(?P<v>k)")
@@ -277,24 +285,27 @@ def _month_day(p: Phrase, dom: int) -> Maybe:
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #0ae23741
 @_rule("(?P<x>[lpxt])?(?P<m>M)[,-]?e?(?P<d>[no])(?:[,O]?(?P<y>y))?",
-       "e?(?P<d>[no])[O-]?(?P<m>M)(?:[,O-]?(?P<y>y))?", "(?P<y>y)(?P<m>M)(?P<d>n)")
+       "e?(?P<d>[no])[O-]?(?P<m>M)(?:[,O-]?(?P<y>y))?", "(?P<y>y)(?P<m>M)(?P<d>n)",
+       "e?(?P<d>[no])(?=(?:,e?[no]){0,9},?[&/]e?[no]O?(?P<m>M)(?:,?(?P<y>y))?)")
 def _day_of_month(p: Phrase) -> Maybe:
     word = p.low(p.at("d")).isalpha() and not p["y"] and p.at("m") < p.at("d")  # March one
     return None if word or p.right in "UVc" else _month_day(p, p.value("d"))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #d6b44285
-@_rule("(?P<a>n)[-@&](?P<d>n)(?P<m>M)(?:,?(?P<y>y))?", "(?P<m>M)(?P<a>n)-(?P<d>n)(?:,?(?P<y>y))?")
+@_rule("(?P<a>n)(?P<s>[-@&/])(?P<d>n)(?P<m>M)(?:,?(?P<y>y))?", "(?P<m>M)(?P<a>n)-(?P<d>n)(?:,?(?P<y>y))?")
 def _days_of_month(p: Phrase) -> Maybe:
     first, last = (_month_day(p, p.value(g)) for g in "ad")
-    return first._replace(end=last.end) if first and last and (first.start or 0) < last.end else None
+    if not first or not last or (first.start or 0) >= last.end: return None
+    apart = p["s"] in ("&", "/") and last.start != first.end  # 5 and 12 August are two days
+    return None if apart else first._replace(end=last.end)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #a81ccdcb
-_STRONG = frozenset("in since until till during early late mid".split())
-_YEARLY = frozenset("""
-    audit election elections season budget conference survey outage incident roadmap report""".split())
-_UNITS = frozenset("""
+_STRONG = word_set("in since until till during early late mid")
+_YEARLY = word_set("""
+    audit election elections season budget conference survey outage incident roadmap report""")
+_UNITS = word_set("""
     mm cm m km kg euro euros bytes items rows lines characters chars entries mb gb kb mib gib kib
-    mhz ghz us ms ns px rpm tps qps rps fps""".split())
+    mhz ghz us ms ns px rpm tps qps rps fps""")
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #dd20d6c3
 @_rule("(?<=[ieO@BARbzk-])y|(?<=[@i]y&)y", "(?P<u>U)y")
@@ -382,8 +393,8 @@ def start_of(day: int, months: int) -> int:
     return floor(shifted(day, months, "month"), "month").day
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #46cca82b
-_AFTER_DAY = AFTER_YEAR | frozenset("""
-    onward too though instead last next will would should can could may might must today""".split())
+_AFTER_DAY = AFTER_YEAR | word_set("""
+    onward too though instead last next will would should can could may might must today""")
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #79ba32ea
 _MONTHLY = re.compile(
@@ -402,8 +413,15 @@ def _numbered_day(p: Phrase, n: int, months: int, weekdays: Iterable[int] = rang
     return _closest(p, [d for d in days if civil(d)[2] == n and d % 7 in weekdays], p.tense, 0.8)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #80ba0c24
+_DAYS = r"\d\d?(?:st|nd|rd|th)\s*(?:,|&|/|(?:,\s*)?\b(?:and|or)\b)\s*(?:the\s+)?"  # 12th, 19th and the 28th
+_BEFORE = r"\b(?:on|at|by|since|until|till|to|for|over|into|from|in|within|before|after|between)\s+"
+_LISTED = re.compile(rf"(?i)(?:{_BEFORE}|:\s*)(?:the\s+)?(?:(?=(\d+)){_DAYS}(?:{_DAYS}){{0,30}})?\Z")
+_RUN = re.compile(rf"(?i)(?:{_DAYS}){{0,30}}\w+\s+([a-z][\w-]*)")
+
+
 @_rule("(?<=[@BARi])e(?P<o>o)(?:Oe?(?P<x>[lpxt])(?P<u>U)|Oe(?P<u2>U))?",
-       "e?(?P<o>[on])Oe?(?P<x>[lpxt])(?P<u>U)")
+       "e?(?P<o>[on])Oe?(?P<x>[lpxt])(?P<u>U)",
+       "(?<=[.@])e?(?P<o>o)(?=,?[,&]e?o)", "(?<=[,&|/])e?(?P<o>o)")
 def _the_11th(p: Phrase) -> Maybe:
     n, i = p.value("o"), p.at("o")
     if not 1 <= n <= 31: return None
@@ -413,8 +431,12 @@ def _the_11th(p: Phrase) -> Maybe:
         return numbered(min(first + n - 1, last), "day", 0.85) if unit[0] == "month" else None
     # "monthly on the 1st" is no day
     if {*p.t.letters[max(0, i - 5):i]} & {"s", "v"} or p.low(i).isalpha(): return None
-    if p.after[:1].isalnum() and p.after not in _AFTER_DAY or _is_monthly(p): return None
-    return _numbered_day(p, n, 3)
+    before, rest = p.t.text[:p.t.spans[p.start][0]], p.t.text[p.t.spans[i][0]:][:200]
+    after, listed = _RUN.match(rest), _LISTED.search(before[-200:])
+    if after and after[1].lower() not in _AFTER_DAY or _is_monthly(p) or not listed: return None
+    r = _numbered_day(p, int(listed[1] or n), 3)
+    return r and numbered(start_of(r.anchor // DAY, n < int(listed[1] or n)) + n - 1, "day", 0.8,
+                          alternatives=() if listed[1] else r.alternatives)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #56130e9e
 @_rule("(?P<w>W),?e?(?P<o>o)(?!M|OM)")
@@ -454,7 +476,8 @@ def _recurring(letter: str, value: Any, n: int | None) -> str:
 
 
 @_rule("(?P<x>s)", "v[.]?(?P<n>[nmo])?(?P<x>[UVWwPEFMS])", "(?P<x>w)", "(?P<x>F)(?!g)",
-       "(?<=[.mn])(?P<a>a)(?P<x>U)(?!g)")
+       "(?<=[.mn])(?P<a>a)(?P<x>U)(?!g)",
+       "e?[olz][wWUE]?Oe?v[.]?(?P<x>U)", "v[ol][wWU]?Oe?(?P<x>U)", "(?P<x>s)@eo")
 def _set(p: Phrase) -> Maybe:
     if p["a"] and p.before not in ("once", "twice", "thrice", "times"): return None
     n = p.value("n") if p["n"] in "nm" else None
