@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from .search import MemoryResult
 from ..core.memory import Memory
 from ..core.models import TemporalReference
-from .rank import content_words, key
+from .rank import Question, TIMED, content_words, key
 from ..text.words import split_sentences
 from ..summaries.quotations import is_statement
 from ..temporal.resolve import find_references, outlook_of
@@ -37,9 +37,8 @@ LONGEST = 20_000  # Characters of a memory that are read
 def _lines_of(memory: Memory) -> tuple[str, ...]:
     "A memory's title and sentences, without those that are torn off, or code."
     body = memory.content[:LONGEST]
-    return tuple(line for line in (memory.summary.strip(),
-                                   *(body[s.start:s.end] for s in split_sentences(body)))
-                                   if is_statement(line))
+    return tuple(text[s.start:s.end].strip() for text in (memory.summary, body) for s in split_sentences(text)
+                 if is_statement(text[s.start:s.end]))
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #71a3642c
 def share_of_words(
@@ -51,7 +50,7 @@ def share_of_words(
     return sum(w in mine for w in about) / len(about) if about else 0.0
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #b3c7dcb3
-_CLAUSE = re.compile(r"[,;:.](?=\s)|\s(?:and|but|while|after|before)\s")
+_CLAUSE = re.compile(r"[,;:.](?=\s)|\s\(|\s(?:and|but|while|after|before)\s")
 
 
 def _clause_at(line: str, at: int) -> tuple[int, int]:
@@ -60,20 +59,26 @@ def _clause_at(line: str, at: int) -> tuple[int, int]:
     return next(((a, b) for a, b in zip(cuts, cuts[1:]) if a <= at < b), (0, len(line)))
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #8de9a9e4
-def _distance(line: str, about: Sequence[str], r: TemporalReference) -> tuple[int, int]:
-    "How few of the words stand in a date's clause, and the characters between it and the nearest."
-    spots = [m.span() for m in re.finditer(r"\w+", line) if key(m[0].lower()) in about]
+def _distance(line: str, q: Question, r: TemporalReference) -> tuple[int, int, int]:
+    "How few of the words stand in a date's clause, those first that tell which; the characters to the nearest."
+    spots = [(key(m[0].lower()), m.span()) for m in re.finditer(r"\w+", line)
+             if not r.span[0] <= m.start() < r.span[1]]
     a, b = _clause_at(line, r.span[0])
-    return -sum(a <= i < b for i, _ in spots), min(
-        (min(abs(r.span[0] - end), abs(i - r.span[1])) for i, end in spots), default=0)
+    near = [w for w, (i, _) in spots if a <= i < b]
+    return -sum(w in q.telling for w in near), -sum(w in q.about for w in near), min(
+        (min(abs(r.span[0] - end), abs(i - r.span[1])) for w, (i, end) in spots if w in q.about), default=0)
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #1d77eb5a
 _MOVES = (
-    r"\b(?:postponed?|move[sd]?|rescheduled?|push(?:ed)?|delay(?:ed)?|defer(?:red)?|slip(?:ped|s)?|"
+    r"\b(?:postponed?|change[sd]?|move[sd]?|rescheduled?|push(?:ed)?|delay(?:ed)?|defer(?:red)?|slip(?:ped|s)?|"
     r"shift(?:ed|s)?|bumped|advanced?|extend(?:ed)?|adjourned|"
     r"(?:brought|pulled|put)\b[^.;,]{0,40}\b(?:forward|off|back))\b")
 _PUT_OFF = re.compile(rf"(?i){_MOVES}[^.;]*\b(?:to|until|till)\s+(?:the\s+)?$")
 _NEW_DAY = re.compile(rf"(?i){_MOVES}[^.;]*(?:[,:(]|\bnew\b)[^.;]*$")  # 1.2 slips, the new day is 9 June
+_OLD_DAY = re.compile(  # Moved from 3 April; originally planned for 3 April; a date is a NUL here
+    rf"(?i)(?:{_MOVES}[^.;\0]*\bfrom|\binstead of|\brather than|\b(?:originally|initially|at first|formerly|"
+    r"previously|first (?:planned|scheduled|set))\b[^.;,)\0]*?)\s+(?:the\s+|on\s+)*\0"
+    r"|\0\s+(?:originally|initially|at first)\b")
 _UNREAL = re.compile(
     r"(?i)\b(?:not|never|cannot|nicht)\b(?! (?:until|before|later|only))|n['’]t\b"
     r"|\b(?:would|should|could|might|may|ought to)(?:['’]ve| (?:\w+ly )?have)\b"
@@ -176,26 +181,80 @@ def _since_when(line: str, recorded: datetime) -> TemporalReference | None:
                        mod="" if length[2] == "D" else "APPROX")
     return None
 
+# %% ../../nbs/14_recall/04_evidence.ipynb #096edd1e
+_TO = re.compile(r"(?i)\s*(?:to|until|till|through|thru|-|–|—)\s*(?:the\s+)?")
+_LIST = re.compile(r"(?i)\s*(?:,|&|/|(?:,\s*)?(?:and|or)\b)\s*(?:(?:also|then)\s+)?(?:on\s+)?(?:the\s+)?")
+_IN_IT = re.compile(r"\s*[:(]\s*(?:on\s+)?(?:the\s+)?")
+_AT_HOUR = re.compile(r"(?i)\bat (\d\d?)(:\d\d)?( ?[ap]m)?\b(?! ?[\w%])")
+
+
+def _between(form: re.Pattern[str], line: str, a: TemporalReference, b: TemporalReference) -> bool:
+    return a.grain == b.grain and form.fullmatch(line, a.span[1], b.span[0]) is not None
+
+
+def _ranges(line: str, found: Sequence[TemporalReference]) -> list[TemporalReference]:
+    "Monday to Thursday is one time; moved from Monday to Thursday is two."
+    out: list[TemporalReference] = []
+    for r in found:
+        a = out[-1] if out else r
+        if a is not r and _IN_IT.fullmatch(line, a.span[1], r.span[0]): out.pop()  # This month: the 12th
+        whole = _between(_TO, line, a, r) and not _PUT_OFF.search(line[:r.span[0]])
+        if not whole or not a.interval or not r.interval or a.interval >= r.interval: out.append(r); continue
+        span = a.span[0], r.span[1]
+        out[-1] = replace(a, original_text=line[slice(*span)], span=span, value=f"{a.value}/{r.value}",
+                          interval=(a.interval[0], r.interval[1]), grain="", alternatives=())
+    return out
+
+
+def _listed(line: str, r: TemporalReference, found: Sequence[TemporalReference]) -> tuple[TemporalReference, ...]:
+    "The list that a date stands in: on the 12th, 19th and 28th."
+    runs: list[list[TemporalReference]] = []
+    for x in found:
+        if runs and _between(_LIST, line, runs[-1][-1], x): runs[-1].append(x)
+        else: runs.append([x])
+    return tuple(next(run for run in runs if r in run))
+
+
+def _at_the_hour(line: str, r: TemporalReference) -> TemporalReference:
+    "Tomorrow's call is *at 11*."
+    m = _AT_HOUR.search(line, r.span[1], max(r.span[1], _clause_at(line, r.span[0])[1]))
+    if not m: return r
+    said = f"{r.value} at {m[1]}{m[2] or ''}{m[3] or ('' if m[2] else ':00')}"
+    then = next(iter(find_references(said, r.memory_timestamp)), r)
+    return replace(then, original_text=r.original_text, span=r.span, confidence=r.confidence)
+
+
 # %% ../../nbs/14_recall/04_evidence.ipynb #e71d0002
-def _date_of(
+def _dates_of(
     line: str,
-    about: Sequence[str],
+    q: Question,
     recorded: datetime,
     outlook: int = 0,  # Where a weekday without a verb lies: 1 ahead, -1 and 0 behind
-) -> TemporalReference | None:  # None where it names no day, or names one that cannot be resolved
-    "The date that a sentence gives to what was asked."
-    found = [r for r in find_references(line, recorded, outlook=outlook)
-             if r.interval and r.type in ("DATE", "TIME")]
-    put_off = [r for r in found if _PUT_OFF.search(line[:r.span[0]])]
-    found = put_off or [r for r in found if not _unreal_then(line, about, r, recorded)]
-    best = min(found, key=lambda r: (_distance(line, about, r), r.span), default=None)
-    if best is None: return _since_when(line, recorded)
+) -> tuple[TemporalReference, ...]:  # None where it names no day, or names one that cannot be resolved
+    "The date that a sentence gives to what was asked, and the others of its list."
+    found = _ranges(line, [r for r in find_references(line, recorded, outlook=outlook)
+                           if r.interval and r.type in ("DATE", "TIME")])
+    fits = _of_the_plan(line, q, found, recorded)
+    best = min(fits, key=lambda r: (_distance(line, q, r), r.span), default=None)
+    if best is None: return (since,) if not found and (since := _since_when(line, recorded)) else ()
     # Three days before the release of 12 June: which of the two is asked of?
     if m := re.match(r"(?i)(.*?\b(?:before|after))\b(.*)", best.original_text):
         inner, outer = m[2], line[:best.span[0]] + line[best.span[1]:]
-        if share_of_words(about, inner) > share_of_words(about, outer):
-            best = next((r for r in find_references(inner, recorded, outlook=outlook) if r.interval), best)
-    return best
+        if share_of_words(q.about, inner) > share_of_words(q.about, outer):
+            return (next((r for r in find_references(inner, recorded, outlook=outlook) if r.interval), best),)
+    return _listed(line, best, fits) if best.grain != "day" else tuple(
+        _at_the_hour(line, r) for r in _listed(line, best, fits))
+
+
+def _of_the_plan(line: str, q: Question, found: Sequence[TemporalReference], recorded: datetime,
+                 ) -> list[TemporalReference]:
+    "The dates of what was planned at first where that is asked, else those of what holds and happened."
+    def old(r: TemporalReference) -> bool:
+        a, b = _clause_at(line, r.span[0])
+        return _OLD_DAY.search(f"{line[a:r.span[0]]}\0{line[r.span[1]:b]}") is not None
+    put_off, once = [r for r in found if _PUT_OFF.search(line[:r.span[0]])], [r for r in found if old(r)]
+    if q.at_first: return once or [r for r in found if r not in put_off]
+    return put_off or [r for r in found if r not in once and not _unreal_then(line, q.about, r, recorded)]
 
 
 def _unreal_then(line: str, about: Sequence[str], r: TemporalReference, recorded: datetime) -> bool:
@@ -206,6 +265,7 @@ def _unreal_then(line: str, about: Sequence[str], r: TemporalReference, recorded
     ahead = r.interval is not None and r.interval[0].date() > recorded.date()
     return unreal(about, line[a:b], (r.span[0] - a, r.span[1] - a), ahead)
 
+
 # %% ../../nbs/14_recall/04_evidence.ipynb #58882cdf
 _LEAST = 0.5  # Share of a question's words that an answer has to have
 
@@ -214,7 +274,7 @@ def _date_beside(
     lines: Sequence[str],  # A memory's title and sentences
     about: Sequence[str],
     recorded: datetime,
-) -> tuple[TemporalReference, str] | None:  # With its sentence
+) -> tuple[tuple[TemporalReference, ...], str] | None:  # With its sentence
     "The date that a title gets from the sentences after it: of the same, or of nothing else."
     for line in lines[1:6]:
         same = share_of_words(about, line) >= _LEAST
@@ -223,7 +283,7 @@ def _date_beside(
             a, b = _clause_at(line, r.span[0])
             said = " ".join((line[a:r.span[0]], line[r.span[1]:max(b, r.span[1])]))
             if not same and sum(w.isalpha() for w in content_words(said)) > 2: continue
-            if not _unreal_then(line, about, r, recorded): return r, line
+            if not _unreal_then(line, about, r, recorded): return (r,), line
     return None
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #1e58d788
@@ -239,8 +299,11 @@ class Evidence:
     result: MemoryResult
     line: str
     share: float  # Of the question's words: 0 to 1
-    date: TemporalReference | None  # Read from the sentence
+    dates: tuple[TemporalReference, ...]  # Read from the sentence: one, a list, or none
     aside: str = ""  # … or from this one
+
+    @property
+    def date(self) -> TemporalReference | None: return self.dates[0] if self.dates else None
 
     @property
     def recorded(self) -> datetime:
@@ -250,7 +313,8 @@ class Evidence:
     @property
     def interval(self) -> tuple[datetime, datetime]:
         "From and until; a sentence without a date gets the day on which it was recorded."
-        return self.date and self.date.interval or whole_day(self.recorded)
+        known = [r.interval for r in self.dates if r.interval] or [whole_day(self.recorded)]
+        return known[0][0], known[-1][1]
 
     @property
     def planned(self) -> bool:
@@ -264,32 +328,65 @@ class Evidence:
         return round((self.date.confidence if self.date else 0.6) * min(1.0, 0.25 + 0.8 * self.share)
                      * (0.9 if self.aside else 1.0), 2)
 
+# %% ../../nbs/14_recall/04_evidence.ipynb #222175f2
+_NUMBER = re.compile(r"(?<![\w.])(?:([A-Za-z]+)[ #-]*)??[#vV]?(\d+(?:\.\d+)*)(?![\w]|\.\d|-?(?:rc|beta|alpha))")
+
+
+def _bare(number: str) -> str: return re.sub(r"(?:\.0)+\Z", "", number.lstrip("vV"))
+
+
+def _has_names(q: Question, text: str) -> bool:
+    "Does a memory have the names and the numbers that a question has?"
+    numbers = {_bare(m[2]) for m in _NUMBER.finditer(text)}
+    names = [n for n in q.names if "." not in n]
+    return (not names or share_of_words(names, text) == 1) and all(
+        _bare(n) in numbers for n in q.names if "." in n)
+
+
+_OTHER = re.compile(r"\A(?!(?:It|This|That|They|We|He|She|I|The|There|You|Everybody|Nobody)\b)([A-Z][\w-]*) "
+                    r"(?:is|was|has|had|will|are|were|[a-z]+(?:s|ed))\b")
+
+
+def tells_of_another(q: Question, line: str) -> bool:
+    "Does it name release 2.0 where 2.1 is asked for, or the Berlin office for that in Madrid?"
+    def numbers(text: str) -> list[tuple[str, str]]:
+        return [("." if "." in m[2] else key((m[1] or "").lower()), _bare(m[2])) for m in _NUMBER.finditer(text)]
+    mine, others = numbers(q.text), numbers(line)
+    if any(k == kind and (k, n) not in mine and (kind, x) not in others
+           for kind, x in mine for k, n in others): return True
+    has = {key(w.lower()) for w in re.findall(r"[\w-]+", line)}
+    for m in re.finditer(r"\b([A-Z][\w-]*) ([a-z]\w+)", q.text):
+        slot = re.search(rf"\b(?!The\b|Our\b|This\b)[A-Z][\w-]* {m[2]}\b", line)
+        if key(m[1].lower()) in q.names and key(m[1].lower()) not in has and slot: return True
+    first = _OTHER.match(line)
+    return q.subject in q.names and q.subject not in has and first is not None and (
+        key(first[1].lower()) not in q.about)
+
+
 # %% ../../nbs/14_recall/04_evidence.ipynb #eed0e817
 def evidence(
     results: Iterable[MemoryResult],  # Best first
-    about: Sequence[str],
-    dated: bool = True,  # A date is asked for: of two sentences that fit, one with a date is better
-    names: Sequence[str] = (),  # Stems that a memory has to have
-    past: bool = False,  # It is asked what was: a plan is worth less than what came of it
+    q: Question,
 ) -> list[Evidence]:  # The best of each memory, best first
-    "What the memories say about it."
+    "What the memories say about it; of two sentences that fit a question about time, one with a date is better."
+    dated, was = q.kind in TIMED or q.kind == "often", q.past and not q.at_first
     def worth(e: Evidence) -> float:
         return round(e.share + (0.0 if not dated or not e.date else 0.1 if e.aside else 0.15)
-                     - (0.4 if past and e.planned else 0.0), 6)
-    rows = (_rows(r, about, dated) for r in results
-            if not names or share_of_words(names, r.memory.text[:LONGEST]) == 1)
+                     - (0.4 if was and e.planned else 0.0), 6)
+    rows = (_rows(r, q, dated) for r in results if _has_names(q, r.memory.text[:LONGEST]))
     return sorted((max(found, key=worth) for found in rows if found), key=worth, reverse=True)
 
 
-def _rows(r: MemoryResult, about: Sequence[str], dated: bool) -> list[Evidence]:
-    lines, whole = _lines_of(r.memory), share_of_words(about, r.memory.text[:LONGEST])
+def _rows(r: MemoryResult, q: Question, dated: bool) -> list[Evidence]:
+    lines, whole = _lines_of(r.memory), share_of_words(q.about, r.memory.text[:LONGEST])
     def row(line: str, share: float) -> Evidence:
-        date = _date_of(line, about, r.memory.told_at, outlook_of(r.namespace))
-        title = dated and not date and line is lines[0]
-        beside = _date_beside(lines, about, r.memory.told_at) if title else None
-        return Evidence(r, line, share, *(beside or (date,)))
-    near = ((line, 0.8 * share_of_words(about, line) + 0.2 * whole) for line in lines)
-    return [row(line, share) for line, share in near if share >= _LEAST]
+        dates = _dates_of(line, q, r.memory.told_at, outlook_of(r.namespace))
+        title = dated and not dates and line is lines[0]
+        beside = _date_beside(lines, q.about, r.memory.told_at) if title else None
+        return Evidence(r, line, share, *(beside or (dates,)))
+    near = ((line, 0.8 * share_of_words(q.about, line) + 0.2 * whole) for line in lines)
+    return [row(line, share) for line, share in near if share >= _LEAST and not tells_of_another(q, line)]
+
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #6a9b43ec
 def later_word(
@@ -302,12 +399,13 @@ def later_word(
     later = [r for r in found if e.recorded < r.memory.told_at < e.interval[1]]
     for r in sorted(later, key=lambda r: r.memory.told_at, reverse=True):
         for line in _lines_of(r.memory):
-            date = _date_of(line, about, r.memory.told_at, outlook_of(r.namespace))
+            dates = _dates_of(line, Question("", about=tuple(about)), r.memory.told_at, outlook_of(r.namespace))
+            date = dates[0] if dates else None
             head = line[:date.span[0]] if date else ""
             ahead = date and date.interval and date.interval[0] > r.memory.told_at
             to = _PUT_OFF.search(head) or (_NEW_DAY.search(head) if ahead else None)
             if (share_of_words(stems(line[:to.start()]), e.line) >= _LEAST if to
-                    else calls_off(about, line, date)): return Evidence(r, line, e.share, date)
+                    else calls_off(about, line, date)): return Evidence(r, line, e.share, dates)
     return None
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #84e55a88
@@ -317,7 +415,7 @@ def settled_orders(rows: Sequence[Evidence], texts: Callable[[], Iterable[str]])
         if not (r := e.date) or r.rule != "date_in_digits" or not r.alternatives: return e
         other = next((m[0] for t in texts() if (m := _SETTLES.search(t))), "")
         date, *_ = find_references(f"{r.original_text} {other}", r.memory_timestamp)
-        return replace(e, date=replace(date, span=r.span))
+        return replace(e, dates=(replace(date, span=r.span), *e.dates[1:]))
     return [*map(settled, rows[:4]), *rows[4:]]
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #f30ca6de
@@ -354,6 +452,13 @@ def date_in_words(
     if r.grain == "season" and r.value[-2:] in _SEASONS:
         return f"{head}{_SEASONS[r.value[-2:]]} {r.value[:4]}"
     return f"{head}{a.year}" if r.grain == "year" else head + span
+
+
+def dates_in_words(dates: Sequence[TemporalReference]) -> str:
+    "12, 19 and 28 March 2026"
+    *said, last = map(date_in_words, dates)
+    month = last.partition(" ")[2]
+    return f"{', '.join(x.removesuffix(f' {month}') for x in said)} and {last}" if said else last
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #e5b404a6
 def days_between(

@@ -17,7 +17,7 @@ from .grammar import (
     numbered, phrases, production, toward, unresolved)
 from .lexicon import _ENDS, in_english, tells_time, tokens
 from .tense import _MOVED
-from .rules import RULES
+from .rules import RULES, _TO
 from ..core.models import TemporalReference
 from .names import keep_dates_only
 from ..text.words import word_set
@@ -229,7 +229,6 @@ def _nth_of(p: Phrase) -> Maybe:
     return dated(found, within.confidence) if inside else None
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #da8b6071
-_TO = word_set("to - – through thru until till")
 _AND = word_set("and or , / &")
 
 

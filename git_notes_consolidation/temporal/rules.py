@@ -292,11 +292,15 @@ def _day_of_month(p: Phrase) -> Maybe:
     return None if word or p.right in "UVc" else _month_day(p, p.value("d"))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #d6b44285
+_TO = word_set("to - – through thru until till")
+
+
 @_rule("(?P<a>n)(?P<s>[-@&/])(?P<d>n)(?P<m>M)(?:,?(?P<y>y))?", "(?P<m>M)(?P<a>n)-(?P<d>n)(?:,?(?P<y>y))?")
 def _days_of_month(p: Phrase) -> Maybe:
     first, last = (_month_day(p, p.value(g)) for g in "ad")
     if not first or not last or (first.start or 0) >= last.end: return None
-    apart = p["s"] in ("&", "/") and last.start != first.end  # 5 and 12 August are two days
+    # 5 and 12 August are two days; version 13 on 27 March is none
+    apart = p["s"] in ("&", "/") and last.start != first.end or p["s"] == "@" and p.low(p.at("s")) not in _TO
     return None if apart else first._replace(end=last.end)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #a81ccdcb
@@ -477,7 +481,7 @@ def _recurring(letter: str, value: Any, n: int | None) -> str:
 
 @_rule("(?P<x>s)", "v[.]?(?P<n>[nmo])?(?P<x>[UVWwPEFMS])", "(?P<x>w)", "(?P<x>F)(?!g)",
        "(?<=[.mn])(?P<a>a)(?P<x>U)(?!g)",
-       "e?[olz][wWUE]?Oe?v[.]?(?P<x>U)", "v[ol][wWU]?Oe?(?P<x>U)", "(?P<x>s)@eo")
+       "e?[olz][.]?[wWUE]?Oe?v[.]?(?P<x>U)", "v[ol][wWU]?Oe?(?P<x>U)", "(?P<x>s)@eo")
 def _set(p: Phrase) -> Maybe:
     if p["a"] and p.before not in ("once", "twice", "thrice", "times"): return None
     n = p.value("n") if p["n"] in "nm" else None

@@ -457,8 +457,9 @@ def remember(
             "duplicate_of": [duplicate_of] if duplicate_of else []}
     more: dict[str, Any] = {"tags": tuple(dict.fromkeys(tags)), "importance": importance,
                             "spec": spec or None, "phase": phase or None, "secrets": secrets}
+    zone = self.clock().tzinfo or UTC
     def draft(held: _Held, now: datetime, client: Client | None) -> Draft:
-        new = make_fact(text, at, now, namespace, title, valid_from, **more)
+        new = make_fact(text, at, now.astimezone(zone), namespace, title, valid_from, **more)
         return _draft_fact(self, held, new, {k: [_find_memory(held, i) for i in ids] for k,
                                           ids in told.items() if ids}, judge, client, now)
     with span("writing.remember", namespace=namespace) as log:
