@@ -360,9 +360,8 @@ _SUBJECT = re.compile(rf"(?i)\b{_DID}\s+{_ARTICLE}(?:\w+\s+of\s+{_ARTICLE})?([\w
 _MAY = re.compile(r"(?i)\bwhen (?:can|may|should|must|could|(?:are|is) \w+ allowed)\b")
 
 
-_AT_FIRST = re.compile(
-    r"(?i)\b(?:original(?:ly)?|initial(?:ly)?|at first|first (?:planned|scheduled|meant|set)"
-    r"|(?:was|were) [^?]*\b(?:supposed|meant|intended) to)\b")
+_AT_FIRST = re.compile(r"(?i)\b(?:original(?:ly)?|initial(?:ly)?|at first|first(?= (?:planned|scheduled|meant|set)\b)"
+                       r"|(?:supposed|meant|intended) to(?: be| have)?)\b")
 _ON_DAY = re.compile(r"(?i)\bon (?:an? |the )?((?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b")
 _WHICH = frozenset(map(stem, word_set(
     "one two three four five six second third fourth fifth sixth last other another next final")))

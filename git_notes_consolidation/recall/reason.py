@@ -125,7 +125,7 @@ def _order_answer(q: Question, a: Evidence, b: Evidence) -> ReasonedAnswer:
 
 # %% ../../nbs/14_recall/05_reason.ipynb #0eebdd0b
 _EACH = re.compile(r"(?i)\b(?:every|each|\w+ly)\b|(?:day|night)s\b")
-_CHANGED = re.compile(r"(?i)\b(?:moved|shifted|changed|now|instead|from now on|as of|no longer|new)\b")
+_CHANGED = re.compile(r"(?i)\b(?:(moved|shifted|changed|instead)|now|from now on|as of|no longer|new)\b")
 _ONE_DAY = re.compile(r"(?i)\b(?:today|tomorrow|yesterday|tonight|this|next|last)\b|\d")
 _WEEKDAY = re.compile(r"(?i)(?:mon|tues|wednes|thurs|fri|satur|sun)day")
 
@@ -142,8 +142,8 @@ def _rate(rows: Sequence[Evidence], now: datetime | None = None, weekday: str = 
     near = [e for e in rows if e.share >= rows[0].share - 0.25]
     for e in near:
         told = _rates(e, weekday)
-        once = e.date and _ONE_DAY.search(e.date.original_text)
-        if not told and not once and _CHANGED.search(e.line): break
+        changed = _CHANGED.search(e.line)  # Of one day alone it is an exception
+        if not told and changed and not (changed[1] and e.date and _ONE_DAY.search(e.date.original_text)): break
         if not told: continue
         said = ", ".join(x if _EACH.search(x) else f"every {x}" for x in (r.original_text for r in told))
         ahead = [x for x in near if x is not e and x.date and (now is None or x.interval[1] > now)

@@ -420,7 +420,7 @@ def _numbered_day(p: Phrase, n: int, months: int, weekdays: Iterable[int] = rang
 _DAYS = r"\d\d?(?:st|nd|rd|th)\s*(?:,|&|/|(?:,\s*)?\b(?:and|or)\b)\s*(?:the\s+)?"  # 12th, 19th and the 28th
 _BEFORE = r"\b(?:on|at|by|since|until|till|to|for|over|into|from|in|within|before|after|between)\s+"
 _LISTED = re.compile(rf"(?i)(?:{_BEFORE}|:\s*)(?:the\s+)?(?:(?=(\d+)){_DAYS}(?:{_DAYS}){{0,30}})?\Z")
-_RUN = re.compile(rf"(?i)(?:{_DAYS}){{0,30}}\w+\s+([a-z][\w-]*)")
+_RUN = re.compile(rf"(?i)(?:{_DAYS}){{0,30}}\d\d?(?:st|nd|rd|th)\s+([a-z][\w-]*)")
 
 
 @_rule("(?<=[@BARi])e(?P<o>o)(?:Oe?(?P<x>[lpxt])(?P<u>U)|Oe(?P<u2>U))?",

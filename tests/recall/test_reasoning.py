@@ -263,7 +263,7 @@ KINDS = [  # What is noted on 20 June 2026 (after the bar on the day after), the
     ("El despliegue es el 3 de julio.", "cuándo es el despliegue", "3 July 2026."),
     ("Team call: every Wednesday at 10. | Tomorrow's team call begins at 11.", "when is the team call", "Every Wednesday at 10."),
     ("Team call: every Wednesday at 10. | The team call is now on 2 July.", "when is the team call", "2 July 2026."),
-    ("Two fixed deploy windows, Tuesday and Thursday 10:00.", "when are the deploy windows", "Every Tuesday."),
+    ("Two fixed deploy windows, Tuesday and Thursday 10:00.", "when are the deploy windows", "Every Tuesday, every Thursday 10:00."),
     ("The warehouse counts its stock on the 4th.", "when does the warehouse count its stock", "Found, but none of it settles"),
     ("The audit is on 12 July. | The audit was moved by two weeks.", "when is the audit", "“The audit was moved by two weeks.”"),
     ("Summer outing to the lighthouse, 9 July | Lighthouse trip shifts to 16 July", "when is the summer outing", "16 July 2026."),
