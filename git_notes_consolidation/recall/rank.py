@@ -446,8 +446,8 @@ def read_question(text: str) -> Question:
             parts = m.groupdict()
             events = tuple(head[m.start(k):len(head) if k == "b" else m.end(k)].strip(" ?!.,")
                            for k in ("a", "b") if parts.get(k))
-            asked = _ON_DAY.sub("", _AT_FIRST.sub("", head)) if kind == "when" else head
-            return Question(text, kind, topic(asked), names_in(asked), events,
+            asked = _AT_FIRST.sub("", head) if kind == "when" else head
+            return Question(text, kind, topic(asked), names_in(_ON_DAY.sub("", asked)), events,
                             (parts.get("order") or "").lower())
     return Question(text, "", topic(head), names_in(head))
 

@@ -124,7 +124,7 @@ def _order_answer(q: Question, a: Evidence, b: Evidence) -> ReasonedAnswer:
     return _reasoned(f"{said}. {told}. {_quote(x)}; {_quote(y)}", sure, f"{_why(x)} {_why(y)}", (x, y), True)
 
 # %% ../../nbs/14_recall/05_reason.ipynb #0eebdd0b
-_EACH = re.compile(r"(?i)\b(?:every|each|\w+ly)\b|(?:day|night)s\b")
+_EACH = re.compile(r"(?i)\b(?:every|each|\w+ly|once|twice|times)\b|(?:day|night)s\b")
 _CHANGED = re.compile(r"(?i)\b(?:(moved|shifted|changed|instead)|now|from now on|as of|no longer|new)\b")
 _ONE_DAY = re.compile(r"(?i)\b(?:today|tomorrow|yesterday|tonight|this|next|last)\b|\d")
 _WEEKDAY = re.compile(r"(?i)(?:mon|tues|wednes|thurs|fri|satur|sun)day")
@@ -257,7 +257,8 @@ def _ahead(e: Evidence, now: datetime) -> Evidence:
 def _answers(q: Question, e: Evidence) -> bool:
     "Does a memory speak of what a time is asked of, and not of what did not happen or is to come some day?"
     if q.subject and not share_of_words([q.subject], e.result.memory.text): return False
-    return e.date is not None or e.share >= _ENOUGH and not (unreal(q.about, e.line) and not unreal((), q.text)
+    if q.past and q.kind in TIMED and not e.dates and e.share < _ENOUGH: return False
+    return e.date is not None or not (unreal(q.about, e.line) and not unreal((), q.text)
                                       or q.past and _AHEAD.search(e.line))
 
 # %% ../../nbs/14_recall/05_reason.ipynb #0ff0ca11

@@ -480,10 +480,10 @@ def _recurring(letter: str, value: Any, n: int | None) -> str:
 
 
 @_rule("(?P<x>s)", "v[.]?(?P<n>[nmo])?(?P<x>[UVWwPEFMS])", "(?P<x>w)", "(?P<x>F)(?!g)",
-       "(?<=[.mn])(?P<a>a)(?P<x>U)(?!g)",
+       "[mn]?(?P<a>[.])a(?P<x>U)(?!g)",
        "e?[olz][.]?[wWUE]?Oe?v[.]?(?P<x>U)", "v[ol][wWU]?Oe?(?P<x>U)", "(?P<x>s)@eo")
 def _set(p: Phrase) -> Maybe:
-    if p["a"] and p.before not in ("once", "twice", "thrice", "times"): return None
+    if p["a"] and p.low(p.at("a")) not in ("once", "twice", "thrice", "times"): return None
     n = p.value("n") if p["n"] in "nm" else None
     return unresolved(_recurring(p["x"], p.value("x"), n), "happens again and again", "SET")
 
