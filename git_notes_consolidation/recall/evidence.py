@@ -188,41 +188,34 @@ _IN_IT = re.compile(r"\s*[:(]\s*(?:on\s+)?(?:the\s+)?")
 _AT_HOUR = re.compile(r"(?i)\bat (\d\d?)(:\d\d)?( ?[ap]m)?\b(?! ?[\w%])")
 
 
-def _between(form: re.Pattern[str], line: str, a: TemporalReference, b: TemporalReference) -> bool:
-    return a.grain == b.grain and form.fullmatch(line, a.span[1], b.span[0]) is not None
-
-
-def _ranges(line: str, found: Sequence[TemporalReference]) -> list[TemporalReference]:
-    "Monday to Thursday is one time; moved from Monday to Thursday is two."
-    out: list[TemporalReference] = []
+def _runs(line: str, found: Iterable[TemporalReference]) -> list[tuple[TemporalReference, ...]]:
+    "Monday to Thursday is one time, the 12th and the 19th are a list; moved from Monday to Thursday is neither."
+    runs: list[tuple[TemporalReference, ...]] = []
     for r in found:
-        a = out[-1] if out else r
-        if a is not r and _IN_IT.fullmatch(line, a.span[1], r.span[0]): out.pop()  # This month: the 12th
-        whole = _between(_TO, line, a, r) and not _PUT_OFF.search(line[:r.span[0]])
-        if not whole or not a.interval or not r.interval or a.interval >= r.interval: out.append(r); continue
-        span = a.span[0], r.span[1]
-        out[-1] = replace(a, original_text=line[slice(*span)], span=span, value=f"{a.value}/{r.value}",
-                          interval=(a.interval[0], r.interval[1]), grain="", alternatives=())
-    return out
+        *head, a = runs[-1] if runs else (r,)
+        between, alike = line[a.span[1]:r.span[0]], a.grain == r.grain and a is not r
+        if runs and _IN_IT.fullmatch(between): runs[-1] = (r,)  # This month: the 12th
+        elif alike and _LIST.fullmatch(between): runs[-1] += (r,)
+        elif alike and _TO.fullmatch(between) and not _PUT_OFF.search(line[:r.span[0]]):
+            runs[-1] = (*head, _range(line, a, r))
+        else: runs.append((r,))
+    return runs
 
 
-def _listed(line: str, r: TemporalReference, found: Sequence[TemporalReference]) -> tuple[TemporalReference, ...]:
-    "The list that a date stands in: on the 12th, 19th and 28th."
-    runs: list[list[TemporalReference]] = []
-    for x in found:
-        if runs and _between(_LIST, line, runs[-1][-1], x): runs[-1].append(x)
-        else: runs.append([x])
-    return tuple(next(run for run in runs if r in run))
+def _range(line: str, a: TemporalReference, b: TemporalReference) -> TemporalReference:
+    if not a.interval or not b.interval or a.interval >= b.interval: return a
+    span = a.span[0], b.span[1]
+    return replace(a, original_text=line[slice(*span)], span=span, value=f"{a.value}/{b.value}",
+                   interval=(a.interval[0], b.interval[1]), grain="", alternatives=())
 
 
 def _at_the_hour(line: str, r: TemporalReference) -> TemporalReference:
     "Tomorrow's call is *at 11*."
     m = _AT_HOUR.search(line, r.span[1], max(r.span[1], _clause_at(line, r.span[0])[1]))
-    if not m: return r
-    said = f"{r.value} at {m[1]}{m[2] or ''}{m[3] or ('' if m[2] else ':00')}"
-    then = next(iter(find_references(said, r.memory_timestamp)), r)
+    if not m or r.grain != "day": return r
+    hour = f"{m[1]}{m[2] or ''}{m[3] or ('' if m[2] else ':00')}"
+    then, *_ = find_references(f"{r.value} at {hour}", r.memory_timestamp) or [r]
     return replace(then, original_text=r.original_text, span=r.span, confidence=r.confidence)
-
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #e71d0002
 def _dates_of(
@@ -232,29 +225,28 @@ def _dates_of(
     outlook: int = 0,  # Where a weekday without a verb lies: 1 ahead, -1 and 0 behind
 ) -> tuple[TemporalReference, ...]:  # None where it names no day, or names one that cannot be resolved
     "The date that a sentence gives to what was asked, and the others of its list."
-    found = _ranges(line, [r for r in find_references(line, recorded, outlook=outlook)
-                           if r.interval and r.type in ("DATE", "TIME")])
-    fits = _of_the_plan(line, q, found, recorded)
-    best = min(fits, key=lambda r: (_distance(line, q, r), r.span), default=None)
-    if best is None: return (since,) if not found and (since := _since_when(line, recorded)) else ()
+    runs = _runs(line, [r for r in find_references(line, recorded, outlook=outlook)
+                        if r.interval and r.type in ("DATE", "TIME")])
+    best = min(_of_the_plan(line, q, runs, recorded), default=None,
+               key=lambda run: min((_distance(line, q, r), r.span) for r in run))
+    if best is None: return (since,) if not runs and (since := _since_when(line, recorded)) else ()
     # Three days before the release of 12 June: which of the two is asked of?
-    if m := re.match(r"(?i)(.*?\b(?:before|after))\b(.*)", best.original_text):
-        inner, outer = m[2], line[:best.span[0]] + line[best.span[1]:]
+    if m := re.match(r"(?i)(.*?\b(?:before|after))\b(.*)", best[0].original_text):
+        inner, outer = m[2], line[:best[0].span[0]] + line[best[0].span[1]:]
         if share_of_words(q.about, inner) > share_of_words(q.about, outer):
-            return (next((r for r in find_references(inner, recorded, outlook=outlook) if r.interval), best),)
-    return _listed(line, best, fits) if best.grain != "day" else tuple(
-        _at_the_hour(line, r) for r in _listed(line, best, fits))
+            return tuple(r for r in find_references(inner, recorded, outlook=outlook) if r.interval)[:1] or best
+    return tuple(_at_the_hour(line, r) for r in best)
 
 
-def _of_the_plan(line: str, q: Question, found: Sequence[TemporalReference], recorded: datetime,
-                 ) -> list[TemporalReference]:
+def _of_the_plan(line: str, q: Question, runs: Sequence[tuple[TemporalReference, ...]], recorded: datetime,
+                 ) -> list[tuple[TemporalReference, ...]]:
     "The dates of what was planned at first where that is asked, else those of what holds and happened."
     def old(r: TemporalReference) -> bool:
         a, b = _clause_at(line, r.span[0])
         return _OLD_DAY.search(f"{line[a:r.span[0]]}\0{line[r.span[1]:b]}") is not None
-    put_off, once = [r for r in found if _PUT_OFF.search(line[:r.span[0]])], [r for r in found if old(r)]
-    if q.at_first: return once or [r for r in found if r not in put_off]
-    return put_off or [r for r in found if r not in once and not _unreal_then(line, q.about, r, recorded)]
+    put_off, once = [x for x in runs if _PUT_OFF.search(line[:x[0].span[0]])], [x for x in runs if old(x[0])]
+    if q.at_first: return once or [x for x in runs if x not in put_off]
+    return put_off or [x for x in runs if x not in once and not _unreal_then(line, q.about, x[0], recorded)]
 
 
 def _unreal_then(line: str, about: Sequence[str], r: TemporalReference, recorded: datetime) -> bool:
@@ -264,7 +256,6 @@ def _unreal_then(line: str, about: Sequence[str], r: TemporalReference, recorded
     if not re.search(r"\w", line[a:r.span[0]] + line[r.span[1]:b]): b = _clause_at(line, b)[1]
     ahead = r.interval is not None and r.interval[0].date() > recorded.date()
     return unreal(about, line[a:b], (r.span[0] - a, r.span[1] - a), ahead)
-
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #58882cdf
 _LEAST = 0.5  # Share of a question's words that an answer has to have
@@ -330,38 +321,34 @@ class Evidence:
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #222175f2
 _NUMBER = re.compile(r"(?<![\w.])(?:([A-Za-z]+)[ #-]*)??[#vV]?(\d+(?:\.\d+)*)(?![\w]|\.\d|-?(?:rc|beta|alpha))")
+_OTHER = re.compile(r"(?!(?:It|This|That|They|We|He|She|I|The|There|You|Our|Everybody|Nobody)\b)[A-Z][\w-]* "
+                    r"(?:is|was|has|had|will|are|were|[a-z]+(?:s|ed))\b")
 
 
-def _bare(number: str) -> str: return re.sub(r"(?:\.0)+\Z", "", number.lstrip("vV"))
+def _numbers(text: str) -> set[tuple[str, str]]:
+    "Numbers, each with the kind of thing that it numbers: 1.0.0 is 1.0, and a version."
+    return {("." if "." in m[2] else key((m[1] or "").lower()), re.sub(r"(?:\.0)+\Z", "", m[2]))
+            for m in _NUMBER.finditer(text)}
 
 
 def _has_names(q: Question, text: str) -> bool:
-    "Does a memory have the names and the numbers that a question has?"
-    numbers = {_bare(m[2]) for m in _NUMBER.finditer(text)}
-    names = [n for n in q.names if "." not in n]
+    "Does a memory have the names and the versions that a question has?"
+    names, told = [n for n in q.names if "." not in n], {n for _, n in _numbers(text)}
     return (not names or share_of_words(names, text) == 1) and all(
-        _bare(n) in numbers for n in q.names if "." in n)
-
-
-_OTHER = re.compile(r"\A(?!(?:It|This|That|They|We|He|She|I|The|There|You|Everybody|Nobody)\b)([A-Z][\w-]*) "
-                    r"(?:is|was|has|had|will|are|were|[a-z]+(?:s|ed))\b")
+        n in told for k, n in _numbers(q.text) if k == ".")
 
 
 def tells_of_another(q: Question, line: str) -> bool:
     "Does it name release 2.0 where 2.1 is asked for, or the Berlin office for that in Madrid?"
-    def numbers(text: str) -> list[tuple[str, str]]:
-        return [("." if "." in m[2] else key((m[1] or "").lower()), _bare(m[2])) for m in _NUMBER.finditer(text)]
-    mine, others = numbers(q.text), numbers(line)
-    if any(k == kind and (k, n) not in mine and (kind, x) not in others
-           for kind, x in mine for k, n in others): return True
+    mine, theirs = _numbers(q.text), _numbers(line)
+    if {k for k, _ in mine - theirs} & {k for k, _ in theirs - mine}: return True
     has = {key(w.lower()) for w in re.findall(r"[\w-]+", line)}
     for m in re.finditer(r"\b([A-Z][\w-]*) ([a-z]\w+)", q.text):
-        slot = re.search(rf"\b(?!The\b|Our\b|This\b)[A-Z][\w-]* {m[2]}\b", line)
-        if key(m[1].lower()) in q.names and key(m[1].lower()) not in has and slot: return True
-    first = _OTHER.match(line)
-    return q.subject in q.names and q.subject not in has and first is not None and (
-        key(first[1].lower()) not in q.about)
-
+        name = key(m[1].lower())
+        if name not in q.names or name in has: continue
+        if re.search(rf"\b(?!The\b|Our\b|This\b)[A-Z][\w-]* {m[2]}\b", line): return True
+        if name == q.subject and _OTHER.match(line): return True
+    return False
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #eed0e817
 def evidence(

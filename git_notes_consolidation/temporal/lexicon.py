@@ -140,15 +140,13 @@ _WORDS |= {"centuries": ("V", ("century", 1)), "seconds": ("V", ("second", 1))}
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #28b4db10
 _GLUED = {w: v for w, (x, v) in _WORDS.items() if x in "UV"} | {
-    unit[0]: (unit, 1) for unit in ("day", "week", "year", "hour", "minute", "second")}
-_COUNTED = [("m", 0, 1, """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-    seventeen eighteen nineteen"""), ("m", 20, 10, "twenty thirty forty fifty sixty seventy eighty ninety"),
-    ("o", 1, 1, """
-    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
-    fifteenth sixteenth seventeenth eighteenth nineteenth twentieth""")]
-for _letter, _first, _step, _names_ in _COUNTED:
-    _WORDS |= {w: (_letter, _first + _step * i) for i, w in enumerate(_names_.split())}
+    unit[0]: (unit, 1) for unit in "day week year hour minute second".split()}
+for _letter, _first, _step, *_names in map(str.split, """
+    m 0 1 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen, m 20 10 twenty thirty forty fifty sixty seventy eighty ninety,
+    o 1 1 first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
+    fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth""".split(",")):
+    _WORDS |= {w: (_letter, int(_first) + int(_step) * i) for i, w in enumerate(_names)}
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #1600d2e8
 _HEADS = frozenset(w for w, (x, _) in _WORDS.items() if x in "dTWwMUVEFSPsNJKCI" and w.isalpha())

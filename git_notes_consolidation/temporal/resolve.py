@@ -62,9 +62,9 @@ def _weekday_of_date(k: int, b: Reading) -> Maybe:
     return b._replace(confidence=b.confidence - 0.3)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #26aae5f9
-_LARGER = {"day": ("week", "weekend"), "weekend": ("week", "month", "day"),
-           "month": ("year", "quarter", "season", "half"), "season": ("year",),
-           "quarter": ("year", "half"), "half": ("year",)}
+_LARGER = {grain: larger for grain, *larger in map(str.split, """
+    day week weekend, weekend week month day, month year quarter season half, season year, quarter year half,
+    half year""".split(","))}
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #d94c317e
 @_join(r"(?P<a>X_*)(?:,|-|[OiR@]e?|[(]|)(?P<b>X_*)")

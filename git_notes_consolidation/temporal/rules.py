@@ -58,12 +58,14 @@ _PUSHED = re.compile(  # Which is not to say when
 
 @_rule(_COUNT + "g")
 def _units_ago(p: Phrase) -> Maybe:
-    back = p.low(p.end - 1) == "back" and (p.right in "@iR" or _PUSHED.search(p.t.text[:p.t.spans[p.start][0]][-80:]))
+    at = p.t.spans[p.start][0]
+    back = p.low(p.end - 1) == "back" and (p.right in "@iR" or _PUSHED.search(p.t.text, max(0, at - 80), at))
     return None if back else _units_away(p, -1)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #d48d3633
-_HALF = {"minute": (30, "second"), "hour": (1800, "second"), "day": (12, "hour"), "week": (3, "day"),
-         "month": (15, "day"), "year": (6, "month"), "decade": (5, "year"), "century": (50, "year")}
+_HALF = {unit: (int(n), fine) for unit, n, fine in map(str.split, """
+    minute 30 second, hour 1800 second, day 12 hour, week 3 day, month 15 day, year 6 month, decade 5 year,
+    century 50 year""".split(","))}
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #09fdb127
 @_rule("(?P<i>i?)q?a?(?P<u>U)&aL(?P<s>g?)", "(?P<i>i?)q?(?P<n>[nm])&aL(?P<u>[UV])(?P<s>g?)",
@@ -209,18 +211,12 @@ def _month_of_year(p: Phrase) -> Maybe:
     return numbered(p.value("y") * CYCLES[grain] + (k or 4 * (grain == "season")), grain, 0.96)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #509ea736
-@_rule("(?<=[ieOU])(?P<o>o)(?P<u>U)", "(?P<o>o)-(?P<u>U)")
+@_rule("(?<=[ieOU])(?P<o>o)(?P<u>U)", "(?P<o>o)-(?P<u>U)", "e?(?P<o>o)L(?=Oe?[lpxty])")
 def _third_quarter(p: Phrase) -> Maybe:
-    named = "quarter", p.value("o") - 1
-    if p.value("o") > 4 or p.low(p.end - 1) != "quarter" or p.after == "of" and not of_period(p): return None
-    i, sure = toward(p, *named)
-    return numbered(i, "quarter", sure, named=named)
-
-
-@_rule("e?(?P<o>o)L(?=Oe?[lpxty])")
-def _first_half(p: Phrase) -> Maybe:
-    n = p.value("o") - 1
-    return numbered(index(p.day, "year") * 2 + n, "half", 0.7, named=("half", n)) if n < 2 else None
+    grain, k = p.low(p.end - 1), p.value("o") - 1
+    if grain not in ("quarter", "half") or k >= CYCLES[grain] or p.after == "of" and p["u"] and not of_period(p): return None
+    i, sure = toward(p, grain, k)
+    return numbered(i, grain, sure, named=(grain, k))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #449e29b4
 _CHORES = word_set("""
@@ -435,12 +431,12 @@ def _the_11th(p: Phrase) -> Maybe:
         return numbered(min(first + n - 1, last), "day", 0.85) if unit[0] == "month" else None
     # "monthly on the 1st" is no day
     if {*p.t.letters[max(0, i - 5):i]} & {"s", "v"} or p.low(i).isalpha(): return None
-    before, rest = p.t.text[:p.t.spans[p.start][0]], p.t.text[p.t.spans[i][0]:][:200]
-    after, listed = _RUN.match(rest), _LISTED.search(before[-200:])
-    if after and after[1].lower() not in _AFTER_DAY or _is_monthly(p) or not listed: return None
-    r = _numbered_day(p, int(listed[1] or n), 3)
-    return r and numbered(start_of(r.anchor // DAY, n < int(listed[1] or n)) + n - 1, "day", 0.8,
-                          alternatives=() if listed[1] else r.alternatives)
+    a, b = p.t.spans[p.start][0], p.t.spans[i][0]
+    noun, listed = _RUN.match(p.t.text, b), _LISTED.search(p.t.text, max(0, a - 200), a)
+    if not listed or noun and noun[1].lower() not in _AFTER_DAY or _is_monthly(p): return None
+    first = int(listed[1] or n)
+    r = _numbered_day(p, first, 3)
+    return numbered(start_of(r.anchor // DAY, n < first) + n - 1, "day", 0.8) if r and listed[1] else r
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #56130e9e
 @_rule("(?P<w>W),?e?(?P<o>o)(?!M|OM)")
