@@ -214,7 +214,7 @@ def dated_thing(p: Phrase) -> int:
     "The backup from Sunday and the mail of Friday are there already, and so is Monday's outage."
     thing = p.low(p.start - 2)
     if p.owns and p.after in _OUTAGE: return -1
-    if p.before not in ("from", "of") or not thing.isalpha() or p.letter(p.start - 2) != ".": return 0
+    if p.before not in ("from", "of") or not thing.isalpha() or p.left2 != ".": return 0
     return 0 if thing in _NO_THING or cue(p.t.low, p.start - 2) or p.after in _ON else -1
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #97daaabc

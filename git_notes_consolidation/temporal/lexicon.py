@@ -380,6 +380,7 @@ class Place:
         self.t, self.start, self.end = t, start, end
         self.left, self.right = self.letter(start - 1), self.letter(end)
         self.before, self.after = self.low(start - 1), self.low(end)
+        self.left2, self.right2, self.last = self.letter(start - 2), self.letter(end + 1), self.low(end - 1)
 
     def letter(self, k: int) -> str: return self.t.letters[k] if 0 <= k < len(self.t.low) else "^"
 

@@ -94,7 +94,7 @@ def _proper(w: Word) -> bool:
 def is_compound(w: Word) -> bool:
     "Tuesday-cli, monday-03, Day.Friday."
     a, spans = w.t.spans[w.start][0], w.t.spans
-    if a and w.t.text[a - 1] in "._/=@" and w.letter(w.start - 2) not in "noMDWd": return True
+    if a and w.t.text[a - 1] in "._/=@" and w.left2 not in "noMDWd": return True
     for k, s in ((w.start, -1), (w.end, 1)):
         other = w.start + 2 * s
         glued = w.letter(w.start + s) == "-" and spans[k][0] == spans[k - 1][1]
@@ -140,7 +140,7 @@ def noun_follows(w: Place, k: int = 0) -> bool:
 
 def is_attribute(w: Word) -> bool:
     "The Friday demo is optional; Monday is a bot; Sunday is 0."
-    if w.after == "is" and (w.letter(w.end + 1) in "an" or w.low(w.end + 2) in _NAMES):
+    if w.after == "is" and (w.right2 in "an" or w.low(w.end + 2) in _NAMES):
         return _HOLIDAY.isdisjoint(w.t.low[w.end + 1:around(w.t, w.end + 1, 0, 4).stop])
     if w.left != "e" or not noun_follows(w, int(w.right == "P")): return False
     return not _STATES.isdisjoint(w.t.low[w.end:around(w.t, w.end, 0, 9).stop])
@@ -188,11 +188,11 @@ _CLOSES = word_set(". , ? ! ; ) & … and but or so at")
 
 
 def _short_weekday(w: Word) -> bool:
-    low, cap, left, right, right2 = w.said, w.cap, w.left, w.right, w.letter(w.end + 1)
+    low, cap, left, right, right2 = w.said, w.cap, w.left, w.right, w.right2
     if right == "n" and right2 not in "MOC": return left in _PREPOSED
     if w.written.isupper() and left not in "@lxtp": return False  # SUN and MON are values
     if left in _PREPOSED or right in "PoDCn" or cap and right in ",M-/&" and right2 in "nMoDdW": return True
-    if left in "-/&," and w.letter(w.start - 2) == "W" or w.before == "due": return True
+    if left in "-/&," and w.left2 == "W" or w.before == "due": return True
     if w.after == ":" and w.first: return cap or low not in ("sat", "sun")
     closes = w.after in _CLOSES or w.after[:1] in ("", BLANK, "\n")
     if low in ("thu", "fri", "tue"): return w.written.islower() or closes
@@ -219,25 +219,25 @@ def _dated_month(w: Word) -> bool | None:
     left, word = w.left, not w.cap and w.said in _ALSO_WORDS
     if left == "O" or left == "o" and (w.cap
             or w.before[0].isdigit()) or left in "ny" and not word: return True
-    if w.right in "noy" or w.letter(w.end + 1) == "y": return not word or left in "i@Oe"
-    return True if left == "-" and w.letter(w.start - 2) in "bzk" else None
+    if w.right in "noy" or w.right2 == "y": return not word or left in "i@Oe"
+    return True if left == "-" and w.left2 in "bzk" else None
 
 
 def _month(w: Word) -> bool:
     dated = _dated_month(w)
     if dated is not None: return dated
-    low, cap, left, right, right2 = w.said, w.cap, w.left, w.right, w.letter(w.end + 1)
+    low, cap, left, right, right2 = w.said, w.cap, w.left, w.right, w.right2
     if is_named(w) or len(low) == 3 and w.written.isupper() and left not in "i@lxtpbzkOBAR": return False
     if left in "lxp" or left in "tbzkj" and (cap or low != "may"): return True
     if right in "ltxp" and right2 == "U": return True  # March last year
     if low not in _ALSO_NAMES and (cap or len(low) > 3) or w.before in _BEFORE_MONTHS: return True
     if w.before in _BETWEEN_MONTHS: return cap and not w.word(w.end).istitle() or low not in _ALSO_NAMES
-    listed = left in ",&-/" and w.letter(w.start - 2) == "M" or right in "&-/@" and right2 == "M"
+    listed = left in ",&-/" and w.left2 == "M" or right in "&-/@" and right2 == "M"
     return cap and listed
 
 # %% ../../nbs/05_temporal/05_names.ipynb #d49feaaa
 def _season(w: Word) -> bool:
-    left, right, right2, k = w.left, w.right, w.letter(w.end + 1), w.start - 1 - (w.left == "e")
+    left, right, right2, k = w.left, w.right, w.right2, w.start - 1 - (w.left == "e")
     if w.written.istitle() and is_named(w) or is_compound(w): return False
     if right == "O" and right2 not in "ylxt": return False  # The autumn of a career
     if left in "lxptbzk" or right in "yO": return True
@@ -262,7 +262,7 @@ def _label(w: Word) -> bool:
         a, b = w.t.spans[w.start][0], w.t.spans[w.start + unit][1]
         bold = a and w.t.text[a - 1] == w.t.text[b:b + 1] == "*"
         if bold and w.t.text[b:].lstrip("*")[:1] not in (":", "("): return True
-    if w.letter(w.start - 2) in "Oi": return False  # The 20th of the current month, in the current month
+    if w.left2 in "Oi": return False  # The 20th of the current month, in the current month
     return w.said in ("current", "previous") and w.left + w.right == "eU" and w.timeless
 
 # %% ../../nbs/05_temporal/05_names.ipynb #a2b1e11b

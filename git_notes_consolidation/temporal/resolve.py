@@ -11,13 +11,13 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from itertools import pairwise
 from .calendar import (
-    CYCLES, DAY, Period, at_time, floor, index, masked, nearest, part, period, shifted, start)
+    CYCLES, DAY, Period, at_time, civil, floor, index, masked, nearest, part, period, shifted, start)
 from .grammar import (
     ANAPHORIC, Maybe, Phrase, Reading, Rules, SECONDS, Scene, anywhere, clock, dated, longest, moved,
     numbered, phrases, production, toward, unresolved)
 from .lexicon import _ENDS, in_english, tells_time, tokens
 from .tense import _MOVED
-from .rules import RULES, _TO
+from .rules import RULES, _TO, start_of
 from ..core.models import TemporalReference
 from .names import keep_dates_only
 from ..text.words import word_set
@@ -132,11 +132,6 @@ def _recurring_at(p: Phrase) -> Maybe:
     at = p.reading("c").value if p["c"] else f"T{hour:02}:00"
     return s._replace(value=day + at) if re.fullmatch("XXXX-(WXX-.{1,2}|XX-XX)", day) else None
 
-
-def _weekend_beside(day: int, after: int, side: int) -> Period:
-    i = index(day, "week") - 1 if side < 0 else index(after - 1, "week")
-    return period(i + (side > 0 and start(i, "weekend") < after), "weekend")
-
 # %% ../../nbs/05_temporal/13_resolve.ipynb #e7e0a001
 _EVENT = r"(?P<of>[ea.&,(-]{1,8}[O@R]?e?)?"  # Three days before *the release of* 12 June
 
@@ -166,10 +161,10 @@ def _before_date(p: Phrase) -> Maybe:
     if not _is_event_of(p): return None
     if p["e"] == "a": return _units_from(r, side * n, grain)
     day, after, sure = _first(r), (r.end - 1) // DAY + 1, r.confidence - 0.05
-    if grain == "weekend": return dated(_weekend_beside(day, after, side), sure)
-    if p["w"] and grain not in CYCLES or grain in SECONDS: return None
+    if p["w"] and grain not in CYCLES and grain != "weekend" or grain in SECONDS: return None
     here = index(day if side < 0 else after - 1, grain)
-    if p["w"]: return numbered(nearest(here, n, grain, "last" if side < 0 else "next"), grain, sure)
+    if grain == "weekend": here, n = here - (side > 0 and after <= start(here, grain)), 1  # Of its own week
+    elif p["w"]: return numbered(nearest(here, n, grain, "last" if side < 0 else "next"), grain, sure)
     if grain != "week" or r.grain != "day": return numbered(here + side * n, grain, sure)
     first = day - 7 * n if side < 0 else after
     return dated(floor(first, "week"), sure)._replace(
@@ -257,16 +252,20 @@ def _align_ranges(c: Scene, ends: dict[int, int]) -> None:
             c.found[b] = _nearest_of_name(r, first, "next")
 
 
-def _place_in_period(c: Scene) -> None:
-    "This week she comes on Thursday; the days in April: 7th, 14th."
+def _place_in_period(c: Scene, ends: dict[int, int]) -> None:
+    "This week she comes on Thursday; the days in April: 7th, 14th, the 21st."
     near, at = Reading(), 0
     for k, r in sorted(c.found.items()):
-        if r.grain == "month" or r.rule == "last_this_next" and r.grain == "week": near, at = r, k
-        elif k - at > 23 or not _ENDS.isdisjoint(c.t.low[at:k]): continue
-        elif near.grain == "month" and r.rule == "the_11th" and ":" in c.t.low[at:k]:
-            day = _first(near) + int(r.value[-2:]) - 1
-            if day * DAY < near.end: c.found[k] = numbered(day, "day", near.confidence)
-        elif near.grain == "week" and _kind(r) == "day" and r.confidence <= 0.6 and near.end > c.now:
+        between, day = c.t.low[ends.get(at, 0):k], _first(near)
+        if r.rule == "the_11th":
+            n, listed = int(r.value[-2:]), near.rule == r.rule and _AND.issuperset(between)
+            if listed or near.grain == "month" and ":" in between and _ENDS.isdisjoint(between):
+                day = start_of(day, n < civil(day)[2]) + n - 1
+                r = c.found[k] = numbered(day, "day", near.confidence)._replace(rule=r.rule)
+            near, at = r, k
+        elif r.grain == "month" or r.rule == "last_this_next" and r.grain == "week": near, at = r, k
+        elif (near.grain == "week" and _kind(r) == "day" and r.confidence <= 0.6 and near.end > c.now
+              and k - at < 24 and _ENDS.isdisjoint(between)):
             c.found[k] = _nearest_of_name(r, near, "future")._replace(confidence=0.75)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #2b20ac60
@@ -276,7 +275,7 @@ _ANY_JOIN = anywhere(JOINS)
 def _join_phrases(c: Scene, ends: dict[int, int]) -> None:
     "Joins the phrases, in place, as long as any production fits."
     _align_ranges(c, ends)
-    _place_in_period(c)
+    _place_in_period(c, ends)
     text, at = marked(c, ends), 0
     while m := _ANY_JOIN.search(text, at):
         first = m.start()

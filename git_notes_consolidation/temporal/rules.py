@@ -59,7 +59,7 @@ _PUSHED = re.compile(  # Which is not to say when
 @_rule(_COUNT + "g")
 def _units_ago(p: Phrase) -> Maybe:
     at = p.t.spans[p.start][0]
-    back = p.low(p.end - 1) == "back" and (p.right in "@iR" or _PUSHED.search(p.t.text, max(0, at - 80), at))
+    back = p.last == "back" and (p.right in "@iR" or _PUSHED.search(p.t.text, max(0, at - 80), at))
     return None if back else _units_away(p, -1)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #d48d3633
@@ -81,7 +81,7 @@ def _and_a_half(p: Phrase) -> Maybe:
 def _in_units(p: Phrase) -> Maybe:
     (grain, _), alone = p.value("u"), len(p.t.low) == p.end - p.start
     if p.low(p.start) != "in": return None
-    if p.letter(p.start - 2) in "nm" and (p.before[-1:] in "s%" or p.before in _UNITS):
+    if p.left2 in "nm" and (p.before[-1:] in "s%" or p.before in _UNITS):
         return None  # Eleven requests in six months, 11 % in one day
     # What is told behind a comma is another story
     said = p.tense_until(p.end + [*p.t.low[p.end:p.end + 40], ","].index(","))
@@ -91,7 +91,7 @@ def _in_units(p: Phrase) -> Maybe:
 # %% ../../nbs/05_temporal/11_rules.ipynb #6656796f
 @_rule(_COUNT + "(?:H|RN)(?!@)")
 def _units_hence(p: Phrase) -> Maybe:
-    return _units_away(p, 1) if p.low(p.end - 1) in ("hence", "now") else None
+    return _units_away(p, 1) if p.last in ("hence", "now") else None
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #7135e9c0
 @_rule("(?P<n>[nm]|a?cO?)(?P<u>[wWFEP])(?:g|(?P<f>H|RN))")
@@ -158,7 +158,7 @@ def _week_today(p: Phrase) -> Maybe:
 @_rule("(?P<w>W)")
 def _weekday(p: Phrase) -> Maybe:
     named = p.value("w")
-    ahead = p.left == "R" and p.letter(p.start - 2) in "UV"  # a week from Friday
+    ahead = p.left == "R" and p.left2 in "UV"  # a week from Friday
     day, sure = (nearest(p.day, named[1], "day", "next"), 0.75) if ahead else toward(p, *named)
     # Who was seen Friday will be heard; but: we will hear him Friday
     late = sure == 0.8 and p.left in ".d" and p.after != ":" and p.tense_until(p.end) < 1
@@ -213,7 +213,7 @@ def _month_of_year(p: Phrase) -> Maybe:
 # %% ../../nbs/05_temporal/11_rules.ipynb #509ea736
 @_rule("(?<=[ieOU])(?P<o>o)(?P<u>U)", "(?P<o>o)-(?P<u>U)", "e?(?P<o>o)L(?=Oe?[lpxty])")
 def _third_quarter(p: Phrase) -> Maybe:
-    grain, k = p.low(p.end - 1), p.value("o") - 1
+    grain, k = p.last, p.value("o") - 1
     if grain not in ("quarter", "half") or k >= CYCLES[grain] or p.after == "of" and p["u"] and not of_period(p): return None
     i, sure = toward(p, grain, k)
     return numbered(i, grain, sure, named=(grain, k))
@@ -230,7 +230,7 @@ _BY = word_set("by before until till")
 @_rule("e?(?P<k>k)Oe?(?P<u>[UE])(?![Og])", "(?P<j>J)", "(?P<u>U)-?(?P<v>k)")
 def _end_of_unit(p: Phrase) -> Maybe:
     grain, mod = p.value("j") or p.value("u")[0], p.value("k") or "END"
-    if p["v"] and (p.before not in _BY or p.low(p.end - 1) != "end"): return None
+    if p["v"] and (p.before not in _BY or p.last != "end"): return None
     if grain in SECONDS or grain == "day" and not p["j"] and p.before not in _BY: return None
     if p.right == "." and not _CHORES.isdisjoint(p.t.low[p.end:p.end + 2]): return None
     if not p["v"] and p.right == "-" or (p["j"] or grain == "day") and p.right in "WdDM": return None
@@ -240,7 +240,7 @@ def _end_of_unit(p: Phrase) -> Maybe:
 # %% ../../nbs/05_temporal/11_rules.ipynb #e863f649
 @_rule("(?P<y>G)", "[lpxt]KU", "KU?(?P<y>y)", "[lpxt]?KQ")
 def _fiscal(p: Phrase) -> Reading:
-    digits = re.sub(r"\D", "", p["y"] and p.low(p.end - 1))
+    digits = re.sub(r"\D", "", p["y"] and p.last)
     return unresolved(digits and f"FY{digits if len(digits) > 2 else '20' + digits}",
         "no text tells in which month fiscal years begin")
 
@@ -316,7 +316,7 @@ def _year(p: Phrase) -> Maybe:
     if before == "the": return found if after in _YEARLY else None
     if before in ("on", "at", "over", "for", "into"): return None
     if not _UNITS.isdisjoint((after, p.low(p.end + 2))): return None
-    if before == "-" and p.letter(p.start - 2) not in "bzk": return None
+    if before == "-" and p.left2 not in "bzk": return None
     partly = p.letter(p.start - 1 - (before == "-")) in "bz"  # Late 2022 customers complained
     if p.word(p.end).islower() and after not in AFTER_YEAR and not partly or after[0] in "%°-/=": return None
     return found if before in _STRONG or year % 100 and year not in (1920, 1980, 2048) else None
@@ -415,7 +415,7 @@ def _numbered_day(p: Phrase, n: int, months: int, weekdays: Iterable[int] = rang
 # %% ../../nbs/05_temporal/11_rules.ipynb #80ba0c24
 _DAYS = r"\d\d?(?:st|nd|rd|th)\s*(?:,|&|/|(?:,\s*)?\b(?:and|or)\b)\s*(?:the\s+)?"  # 12th, 19th and the 28th
 _BEFORE = r"\b(?:on|at|by|since|until|till|to|for|over|into|from|in|within|before|after|between)\s+"
-_LISTED = re.compile(rf"(?i)(?:{_BEFORE}|:\s*)(?:the\s+)?(?:(?=(\d+)){_DAYS}(?:{_DAYS}){{0,30}})?\Z")
+_LISTED = re.compile(rf"(?i)(?:{_BEFORE}|:\s*)(?:the\s+)?(?:{_DAYS}){{0,30}}\Z")
 _RUN = re.compile(rf"(?i)(?:{_DAYS}){{0,30}}\d\d?(?:st|nd|rd|th)\s+([a-z][\w-]*)")
 
 
@@ -431,12 +431,10 @@ def _the_11th(p: Phrase) -> Maybe:
         return numbered(min(first + n - 1, last), "day", 0.85) if unit[0] == "month" else None
     # "monthly on the 1st" is no day
     if {*p.t.letters[max(0, i - 5):i]} & {"s", "v"} or p.low(i).isalpha(): return None
-    a, b = p.t.spans[p.start][0], p.t.spans[i][0]
-    noun, listed = _RUN.match(p.t.text, b), _LISTED.search(p.t.text, max(0, a - 200), a)
-    if not listed or noun and noun[1].lower() not in _AFTER_DAY or _is_monthly(p): return None
-    first = int(listed[1] or n)
-    r = _numbered_day(p, first, 3)
-    return numbered(start_of(r.anchor // DAY, n < first) + n - 1, "day", 0.8) if r and listed[1] else r
+    at = p.t.spans[p.start][0]
+    noun, led = _RUN.match(p.t.text, p.t.spans[i][0]), _LISTED.search(p.t.text, max(0, at - 200), at)
+    if noun and noun[1].lower() not in _AFTER_DAY or _is_monthly(p) or not led: return None
+    return _numbered_day(p, n, 3)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #56130e9e
 @_rule("(?P<w>W),?e?(?P<o>o)(?!M|OM)")
