@@ -64,8 +64,8 @@ def _distance(line: str, q: Question, r: TemporalReference) -> tuple[int, int, i
     spots = [(key(m[0].lower()), m.span()) for m in re.finditer(r"\w+", line)
              if not r.span[0] <= m.start() < r.span[1]]
     a, b = _clause_at(line, r.span[0])
-    near = [w for w, (i, _) in spots if a <= i < b]
-    return -sum(w in q.telling for w in near), -sum(w in q.about for w in near), min(
+    near, telling = [w for w, (i, _) in spots if a <= i < b], q.telling
+    return -sum(w in telling for w in near), -sum(w in q.about for w in near), min(
         (min(abs(r.span[0] - end), abs(i - r.span[1])) for w, (i, end) in spots if w in q.about), default=0)
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #1d77eb5a
@@ -76,8 +76,8 @@ _MOVES = (
 _PUT_OFF = re.compile(rf"(?i){_MOVES}[^.;]*\b(?:to|until|till)\s+(?:the\s+)?$")
 _NEW_DAY = re.compile(rf"(?i){_MOVES}[^.;]*(?:[,:(]|\bnew\b)[^.;]*$")  # 1.2 slips, the new day is 9 June
 _OLD_DAY = re.compile(  # Moved from 3 April; originally planned for 3 April; a date is a NUL here
-    rf"(?i)(?:{_MOVES}[^.;\0]*\bfrom|\binstead of|\brather than|\b(?:originally|initially|at first|formerly|"
-    r"previously|first (?:planned|scheduled|set))\b[^.;,)\0]*?)\s+(?:the\s+|on\s+)*\0"
+    rf"(?i)(?:{_MOVES}[^.;\0]{{0,80}}\bfrom|\binstead of|\brather than|\b(?:originally|initially|at first|formerly|"
+    r"previously|first (?:planned|scheduled|set))\b[^.;,)\0]{{0,80}}?)\s+(?:the\s+|on\s+)*\0"
     r"|\0\s+(?:originally|initially|at first)\b")
 _UNREAL = re.compile(
     r"(?i)\b(?:not|never|cannot|nicht)\b(?! (?:until|before|later|only))|n['’]t\b"
@@ -335,18 +335,18 @@ def _has_names(q: Question, text: str) -> bool:
     "Does a memory have the names and the versions that a question has?"
     names, told = [n for n in q.names if "." not in n], {n for _, n in _numbers(text)}
     return (not names or share_of_words(names, text) == 1) and all(
-        n in told for k, n in _numbers(q.text) if k == ".")
+        n in told for k, n in _numbers(q.text[:2000]) if k == ".")
 
 
 def tells_of_another(q: Question, line: str) -> bool:
     "Does it name release 2.0 where 2.1 is asked for, or the Berlin office for that in Madrid?"
-    mine, theirs = _numbers(q.text), _numbers(line)
+    mine, theirs = _numbers(q.text[:2000]), _numbers(line)
     if {k for k, _ in mine - theirs} & {k for k, _ in theirs - mine}: return True
     has = {key(w.lower()) for w in re.findall(r"[\w-]+", line)}
-    for m in re.finditer(r"\b([A-Z][\w-]*) ([a-z]\w+)", q.text):
+    for m in re.finditer(r"(?<![\w-])([A-Z][\w-]*+) ([a-z]\w+)", q.text[:2000]):
         name = key(m[1].lower())
         if name not in q.names or name in has: continue
-        if re.search(rf"\b(?!The\b|Our\b|This\b)[A-Z][\w-]* {m[2]}\b", line): return True
+        if re.search(rf"(?<![\w-])(?!(?:The|Our|This)\b)[A-Z][\w-]*+ {m[2]}\b", line): return True
         if name == q.subject and _OTHER.match(line): return True
     return False
 

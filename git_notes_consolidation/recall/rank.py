@@ -332,7 +332,7 @@ _READERS = [(kind, re.compile(rf"(?is){_LEAD}{form}")) for kind, form in (
     ("often", r"how (?:often|many times)\b"),
     ("when", rf"(?:by |until |till |from )?when\s*{_DID}"),
     ("when", rf"(?:(?:on|in|at|by|until|from|for) )?(?:what|which) {_POINT}\s*{_DID}"),
-    ("when", rf"what\s*{_DID}\s+(?:the|our|my|its)\s+(?:\w+\s+){{0,2}}?(?:date|day|deadline)s?\b"),
+    ("when", rf"what\s*{_DID}\s+(?:the|our|my|its)\s+(?:\w+\s+){{0,2}}?(?:date|day|deadline)s?(?:\s+(?:of|for)\b|\W*\Z)"),
     ("when", r"when\W*\Z"),
     ("since", r"(?:seit wann|depuis (?:quand|combien)|desde cu[aá]ndo)\b"),
     ("when", r"(?:(?:bis|ab|à partir de) )?(?:wann|quand|cu[aá]ndo)\b"),

@@ -147,7 +147,7 @@ def _rate(rows: Sequence[Evidence], now: datetime | None = None, weekday: str = 
         if not told: continue
         said = ", ".join(x if _EACH.search(x) else f"every {x}" for x in (r.original_text for r in told))
         ahead = [x for x in near if x is not e and x.date and (now is None or x.interval[1] > now)
-                 and x.recorded > e.recorded]
+                 and x.recorded >= e.recorded]
         also = "".join(f" Also: {_at(x)}, {_quote(x)}." for x in ahead)
         return _reasoned(f"{said}. {_quote(e)}{also}", min(0.9, 0.25 + 0.7 * e.share),
                          f"{e.result.id[:12]} names a rate.", [replace(e, dates=told), *ahead])

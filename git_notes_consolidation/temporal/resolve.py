@@ -251,7 +251,7 @@ def _align_ranges(c: Scene, ends: dict[int, int]) -> None:
         if y in ("W", "M") and y == x[-1] and _is_range(c, a, signs):
             c.found[b] = _nearest_of_name(r, first, "next")
 
-
+# %% ../../nbs/05_temporal/13_resolve.ipynb #1e108fdf
 def _place_in_period(c: Scene, ends: dict[int, int]) -> None:
     "This week she comes on Thursday; the days in April: 7th, 14th, the 21st."
     near, at = Reading(), 0
