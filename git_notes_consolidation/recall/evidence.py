@@ -60,7 +60,7 @@ def _clause_at(line: str, at: int) -> tuple[int, int]:
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #8de9a9e4
 def _distance(line: str, q: Question, r: TemporalReference) -> tuple[int, int, int]:
-    "How few of the words stand in a date's clause, those first that tell which; the characters to the nearest."
+    "How few of the words stand in a date's clause, those first that tell which; how far the nearest is."
     spots = [(key(m[0].lower()), m.span()) for m in re.finditer(r"\w+", line)
              if not r.span[0] <= m.start() < r.span[1]]
     a, b = _clause_at(line, r.span[0])
@@ -70,14 +70,16 @@ def _distance(line: str, q: Question, r: TemporalReference) -> tuple[int, int, i
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #1d77eb5a
 _MOVES = (
-    r"\b(?:postponed?|change[sd]?|move[sd]?|rescheduled?|push(?:ed)?|delay(?:ed)?|defer(?:red)?|slip(?:ped|s)?|"
+    r"\b(?:postponed?|change[sd]?|move[sd]?|rescheduled?|push(?:ed)?|delay(?:ed)?|defer(?:red)?|"
+    r"slip(?:ped|s)?|"
     r"shift(?:ed|s)?|bumped|advanced?|extend(?:ed)?|adjourned|"
     r"(?:brought|pulled|put)\b[^.;,]{0,40}\b(?:forward|off|back))\b")
 _PUT_OFF = re.compile(rf"(?i){_MOVES}[^.;]*\b(?:to|until|till)\s+(?:the\s+)?$")
 _NEW_DAY = re.compile(rf"(?i){_MOVES}[^.;]*(?:[,:(]|\bnew\b)[^.;]*$")  # 1.2 slips, the new day is 9 June
 _OLD_DAY = re.compile(  # Moved from 3 April; originally planned for 3 April; a date is a NUL here
-    rf"(?i)(?:{_MOVES}[^.;\0]{{0,80}}\bfrom|\binstead of|\brather than|\b(?:originally|initially|at first|formerly|"
-    r"previously|first (?:planned|scheduled|set))\b[^.;,)\0]{{0,80}}?)\s+(?:the\s+|on\s+)*\0"
+    rf"(?i)(?:{_MOVES}[^.;\0]{{0,80}}\bfrom|\binstead of|\brather than"
+    r"|\b(?:originally|initially|at first|formerly|"
+    r"previously|first (?:planned|scheduled|set))\b[^.;,)\0]{0,80}?)\s+(?:the\s+|on\s+)*\0"
     r"|\0\s+(?:originally|initially|at first)\b")
 _UNREAL = re.compile(
     r"(?i)\b(?:not|never|cannot|nicht)\b(?! (?:until|before|later|only))|n['’]t\b"
@@ -189,7 +191,7 @@ _AT_HOUR = re.compile(r"(?i)\bat (\d\d?)(:\d\d)?( ?[ap]m)?\b(?! ?[\w%])")
 
 
 def _runs(line: str, found: Iterable[TemporalReference]) -> list[tuple[TemporalReference, ...]]:
-    "Monday to Thursday is one time, the 12th and the 19th are a list; moved from Monday to Thursday is neither."
+    "Monday to Thursday is one time, the 12th and 19th are a list; moved from Monday to Thursday is neither."
     runs: list[tuple[TemporalReference, ...]] = []
     for r in found:
         *head, a = runs[-1] if runs else (r,)
@@ -234,7 +236,8 @@ def _dates_of(
     if m := re.match(r"(?i)(.*?\b(?:before|after))\b(.*)", best[0].original_text):
         inner, outer = m[2], line[:best[0].span[0]] + line[best[0].span[1]:]
         if share_of_words(q.about, inner) > share_of_words(q.about, outer):
-            return tuple(r for r in find_references(inner, recorded, outlook=outlook) if r.interval)[:1] or best
+            then = [r for r in find_references(inner, recorded, outlook=outlook) if r.interval]
+            return tuple(then[:1]) or best
     return tuple(_at_the_hour(line, r) for r in best)
 
 
@@ -320,7 +323,8 @@ class Evidence:
                      * (0.9 if self.aside else 1.0), 2)
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #222175f2
-_NUMBER = re.compile(r"(?<![\w.])(?:([A-Za-z]+)[ #-]*)??[#vV]?(\d+(?:\.\d+)*)(?![\w]|\.\d|-?(?:rc|beta|alpha))")
+_NUMBER = re.compile(r"(?<![\w.])(?:([A-Za-z]+)[ #-]*)??[#vV]?(\d+(?:\.\d+)*)"
+                     r"(?!\w|\.\d|-?(?:rc|beta|alpha))")
 _OTHER = re.compile(r"(?!(?:It|This|That|They|We|He|She|I|The|There|You|Our|Everybody|Nobody)\b)[A-Z][\w-]* "
                     r"(?:is|was|has|had|will|are|were|[a-z]+(?:s|ed))\b")
 
@@ -355,7 +359,7 @@ def evidence(
     results: Iterable[MemoryResult],  # Best first
     q: Question,
 ) -> list[Evidence]:  # The best of each memory, best first
-    "What the memories say about it; of two sentences that fit a question about time, one with a date is better."
+    "What the memories say about it; where a time is asked for, a sentence with a date is better."
     dated, was = q.kind in TIMED or q.kind == "often", q.past and not q.at_first
     def worth(e: Evidence) -> float:
         return round(e.share + (0.0 if not dated or not e.date else 0.1 if e.aside else 0.15)
@@ -383,10 +387,11 @@ def later_word(
     "What was written before its day came, and puts it off or calls it off."
     def stems(text: str) -> list[str]: return [key(w) for w in content_words(text, 40)]
     about = stems(e.line)
+    plan = Question("", about=tuple(about))
     later = [r for r in found if e.recorded < r.memory.told_at < e.interval[1]]
     for r in sorted(later, key=lambda r: r.memory.told_at, reverse=True):
         for line in _lines_of(r.memory):
-            dates = _dates_of(line, Question("", about=tuple(about)), r.memory.told_at, outlook_of(r.namespace))
+            dates = _dates_of(line, plan, r.memory.told_at, outlook_of(r.namespace))
             date = dates[0] if dates else None
             head = line[:date.span[0]] if date else ""
             ahead = date and date.interval and date.interval[0] > r.memory.told_at

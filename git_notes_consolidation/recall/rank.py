@@ -332,7 +332,9 @@ _READERS = [(kind, re.compile(rf"(?is){_LEAD}{form}")) for kind, form in (
     ("often", r"how (?:often|many times)\b"),
     ("when", rf"(?:by |until |till |from )?when\s*{_DID}"),
     ("when", rf"(?:(?:on|in|at|by|until|from|for) )?(?:what|which) {_POINT}\s*{_DID}"),
-    ("when", rf"what\s*{_DID}\s+(?:the|our|my|its)\s+(?:\w+\s+){{0,2}}?(?:date|day|deadline)s?(?:\s+(?:of|for)\b|\W*\Z)"),
+    ("when",
+     rf"what\s*{_DID}\s+(?:the|our|my|its)\s+(?:\w+\s+){{0,2}}?(?:date|day|deadline)s?"
+     r"(?:\s+(?:of|for)\b|\W*\Z)"),
     ("when", r"when\W*\Z"),
     ("since", r"(?:seit wann|depuis (?:quand|combien)|desde cu[aá]ndo)\b"),
     ("when", r"(?:(?:bis|ab|à partir de) )?(?:wann|quand|cu[aá]ndo)\b"),
@@ -360,7 +362,8 @@ _SUBJECT = re.compile(rf"(?i)\b{_DID}\s+{_ARTICLE}(?:\w+\s+of\s+{_ARTICLE})?([\w
 _MAY = re.compile(r"(?i)\bwhen (?:can|may|should|must|could|(?:are|is) \w+ allowed)\b")
 
 
-_AT_FIRST = re.compile(r"(?i)\b(?:original(?:ly)?|initial(?:ly)?|at first|first(?= (?:planned|scheduled|meant|set)\b)"
+_AT_FIRST = re.compile(r"(?i)\b(?:original(?:ly)?|initial(?:ly)?|at first"
+                       r"|first(?= (?:planned|scheduled|meant|set)\b)"
                        r"|(?:supposed|meant|intended) to(?: be| have)?)\b")
 _ON_DAY = re.compile(r"(?i)\bon (?:an? |the )?((?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b")
 _WHICH = frozenset(map(stem, word_set(
@@ -402,7 +405,8 @@ class Question:
     @property
     def telling(self) -> frozenset[str]:
         "Stems that tell a thing from others of its kind: *second* in “the second candidate”."
-        return frozenset({self.subject, *self.names, *(w for w in self.about if w in _WHICH or w[0].isdigit())})
+        which = (w for w in self.about if w in _WHICH or w[0].isdigit())
+        return frozenset({self.subject, *self.names, *which})
 
     @property
     def past(self) -> bool:

@@ -12,8 +12,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from .evidence import (
-    Evidence, Said, answer_request, calls_off, contradictions, date_in_words, dates_in_words, day_of, days_between, duration,
-    evidence, later_word, settled_orders, share_of_words, unreal, unsupported)
+    Evidence, Said, answer_request, calls_off, contradictions, date_in_words, dates_in_words, day_of,
+    days_between, duration, evidence, later_word, settled_orders, share_of_words, unreal, unsupported)
 from .search import MemoryResult, RetrievalMode
 from ..observability.tracing import content, span
 from ..core.memory import Memory
@@ -142,8 +142,8 @@ def _rate(rows: Sequence[Evidence], now: datetime | None = None, weekday: str = 
     near = [e for e in rows if e.share >= rows[0].share - 0.25]
     for e in near:
         told = _rates(e, weekday)
-        changed = _CHANGED.search(e.line)  # Of one day alone it is an exception
-        if not told and changed and not (changed[1] and e.date and _ONE_DAY.search(e.date.original_text)): break
+        changed, once = _CHANGED.search(e.line), e.date and _ONE_DAY.search(e.date.original_text)
+        if not told and changed and not (changed[1] and once): break
         if not told: continue
         said = ", ".join(x if _EACH.search(x) else f"every {x}" for x in (r.original_text for r in told))
         ahead = [x for x in near if x is not e and x.date and (now is None or x.interval[1] > now)
@@ -284,8 +284,9 @@ def _answer_offline(
     "What can be said by rule."
     dated = q.kind in (*TIMED, "often")
     if q.events:
-        sides = [_look(search, event, Question(f"when was the {event}", "when", topic(event), names_in(f"the {event}")),
-                       mode) for event in q.events]
+        def asked(event: str) -> Question:
+            return Question(f"when was the {event}", "when", topic(event), names_in(f"the {event}"))
+        sides = [_look(search, event, asked(event), mode) for event in q.events]
         rows = [side[1][0] for side in sides if side[1]]
         return _order_answer(q, *rows) if len(rows) == 2 else _unsettled([r for found,
             _ in sides for r in found])

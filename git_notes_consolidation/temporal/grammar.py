@@ -191,7 +191,8 @@ def few(
 # %% ../../nbs/05_temporal/08_grammar.ipynb #e82659e3
 STEP = {"l": -1, "p": -1, "x": 1, "t": 0}
 CODES = dict(map(str.split, """
-    second S, minute M, hour H, day D, week W, month M, quarter Q, year Y, decade DE, century CE""".split(",")))
+    second S, minute M, hour H, day D, week W, month M, quarter Q, year Y, decade DE,
+    century CE""".split(",")))
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #654fa123
 def length(n: int | str, grain: str) -> str:

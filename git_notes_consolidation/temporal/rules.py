@@ -214,7 +214,8 @@ def _month_of_year(p: Phrase) -> Maybe:
 @_rule("(?<=[ieOU])(?P<o>o)(?P<u>U)", "(?P<o>o)-(?P<u>U)", "e?(?P<o>o)L(?=Oe?[lpxty])")
 def _third_quarter(p: Phrase) -> Maybe:
     grain, k = p.last, p.value("o") - 1
-    if grain not in ("quarter", "half") or k >= CYCLES[grain] or p.after == "of" and p["u"] and not of_period(p): return None
+    if grain not in ("quarter", "half") or k >= CYCLES[grain]: return None
+    if p["u"] and p.after == "of" and not of_period(p): return None
     i, sure = toward(p, grain, k)
     return numbered(i, grain, sure, named=(grain, k))
 

@@ -272,6 +272,23 @@ KINDS = [  # What is noted on 20 June 2026 (after the bar on the day after), the
     ("The import finished on 03/04/2026. | The domain was paid on 13/04/2026.", "when did the import finish", "3 April 2026."),
     ("The import finished on 03/04/2026. | The domain was paid on 04/13/2026.", "when did the import finish", "4 March 2026."),
     ("Handover of the pager Thursday", "when was the handover of the pager", "18 June 2026 or 25 June 2026."),
+    ("We meet the first candidate on the 21st and the second on the 28th.", "when do we meet the second candidate", "28 June 2026."),
+    ("Staging is upgraded on the 24th, production on the 30th.", "when is production upgraded", "30 June 2026."),
+    ("Release days next month: 2nd, 9th and the 28th.", "when are the release days", "2, 9 and 28 July 2026."),
+    ("The next windows are 22 June and 29 June.", "when is the next window", "29 June 2026."),
+    ("Release 2.0 ships 18 July.", "when does release 2.1 ship", "Found, but none of it settles"),
+    ("Version 0.9.1 was released on 8 June.", "when was version 1.0 released", "Found, but none of it settles"),
+    ("v2.1.0 ships 18 July.", "when does 2.1 ship", "18 July 2026."),
+    ("The Lyon office moved on Monday. Porto follows in July.", "When did the Porto office move?", "Found, but none of it settles"),
+    ("Standup is at 9:30 daily, on Fridays at 10:15.", "when is standup", "9:30 daily, Fridays at 10:15."),
+    ("Standup is at 9:30 daily, on Fridays at 10:15.", "when is standup on Friday", "Fridays at 10:15."),
+    ("The launch was moved from 3 July to 17 July.", "when is the launch", "17 July 2026."),
+    ("The launch was moved from 3 July to 17 July.", "when was the launch planned originally", "3 July 2026."),
+    ("The audit is on 12 July. | The audit is postponed to 19 July.", "what was the original date of the audit", "12 July 2026."),
+    ("Invoices are sent on the 1st of each month.", "when are invoices sent", "The 1st of each month."),
+    ("The lab is closed Monday to Thursday next week.", "when is the lab closed", "22 June 2026 to 25 June 2026."),
+    ("The retreat is on 22/23 November.", "when is the retreat", "22 November 2026 to 23 November 2026."),
+    ("Six months back we left Heroku.", "when did we leave Heroku", "December 2025."),
 ]
 
 
