@@ -32,13 +32,13 @@ __all__ = ['REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'evidence', 'days
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #b6e43bd2
 LONGEST = 20_000  # Characters of a memory that are read
+_SENTENCE = 1_000  # … and of a sentence: what is longer is none, and each of its dates is held against all of it
 
 
 def _lines_of(memory: Memory) -> tuple[str, ...]:
-    "A memory's title and sentences, without those that are torn off, or code."
-    body = memory.content[:LONGEST]
-    return tuple(text[s.start:s.end].strip() for text in (memory.summary, body) for s in split_sentences(text)
-                 if is_statement(text[s.start:s.end]))
+    "The sentences of a memory's title and body, without those that are torn off, or code."
+    return tuple(line for text in (memory.summary, memory.content[:LONGEST]) for s in split_sentences(text)
+                 if is_statement(line := text[s.start:min(s.end, s.start + _SENTENCE)].strip()))
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #71a3642c
 def share_of_words(
@@ -309,6 +309,11 @@ class Evidence:
         "From and until; a sentence without a date gets the day on which it was recorded."
         known = [r.interval for r in self.dates if r.interval] or [whole_day(self.recorded)]
         return known[0][0], known[-1][1]
+
+    @property
+    def puts_off(self) -> bool:
+        "Is its day the one *to* which something was moved, so that the old one no longer counts?"
+        return self.date is not None and _PUT_OFF.search(self.line[:self.date.span[0]]) is not None
 
     @property
     def planned(self) -> bool:

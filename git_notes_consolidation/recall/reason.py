@@ -97,7 +97,8 @@ def _reasoned(
 def _date_answer(q: Question, rows: Sequence[Evidence], now: datetime) -> ReasonedAnswer:
     best = rows[0]
     others = [e for e in rows[1:] if e.share >= best.share - 0.05
-              and e.interval[0].date() != best.interval[0].date()]
+              and e.interval[0].date() != best.interval[0].date()
+              and not (best.puts_off and e.recorded < best.recorded)]
     said = _at(best)
     if q.kind in ("ago", "since"):
         days, off = days_between(best.interval, (now, now))
