@@ -176,7 +176,7 @@ def is_habit(
     if w.right == "P" and w.after[-1] == "s": return True  # Sunday nights
     if w.left in ("ol" if w.right == "O" else "o") and not _OF_TIME.match(letters, k):
         return True
-    if w.left in "lxtp" or w.before == "since": return False
+    if w.left in "lxtp" or w.before == "since" or w.right + w.right2 == "eo": return False  # Monday the 24th
     often = is_often(w) and w.before not in ("by", "until", "till", "from")
     if (w.left == "a" or often) and not w.in_heading and -1 not in w.told.values(): return True
     return w.timeless and (_of_all_weeks(w) or not w.in_heading and is_attribute(w))
