@@ -32,7 +32,7 @@ __all__ = ['REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'evidence', 'days
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #b6e43bd2
 LONGEST = 20_000  # Characters of a memory that are read
-_SENTENCE = 1_000  # … and of a sentence: what is longer is none, and each of its dates is held against all of it
+_SENTENCE = 1_000  # … and of a sentence, each of whose dates is held against all of it
 
 
 def _lines_of(memory: Memory) -> tuple[str, ...]:
