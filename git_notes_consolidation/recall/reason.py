@@ -247,6 +247,7 @@ def _unsettled(found: Sequence[MemoryResult]) -> ReasonedAnswer:
 
 # %% ../../nbs/14_recall/05_reason.ipynb #45f4f682
 _AHEAD = re.compile(r"(?i)\b(?:next|upcoming|planned|will|going to)\b")
+_NOT_YET = re.compile(rf"{_AHEAD.pattern}|\b(?:still|not yet|pending)\b")
 _MEANT = re.compile(r"(?i)\b(?:supposed|planned|meant|intended)\b")
 
 
@@ -258,9 +259,9 @@ def _ahead(e: Evidence, now: datetime) -> Evidence:
 def _answers(q: Question, e: Evidence) -> bool:
     "Does a memory speak of what a time is asked of, and not of what did not happen or is to come some day?"
     if q.subject and not share_of_words([q.subject], e.result.memory.text): return False
-    if q.past and q.kind in TIMED and not e.dates and e.share < _ENOUGH: return False
+    if q.kind in ("since", "ago") and not e.dates and e.share < _ENOUGH: return False
     return e.date is not None or not (unreal(q.about, e.line) and not unreal((), q.text)
-                                      or q.past and _AHEAD.search(e.line))
+                                      or q.past and _NOT_YET.search(e.line))
 
 # %% ../../nbs/14_recall/05_reason.ipynb #0ff0ca11
 def _called_off(q: Question, rows: Sequence[Evidence]) -> Evidence | None:
