@@ -12,8 +12,8 @@ from importlib.resources import files
 from typing import Any, NamedTuple
 
 # %% auto #0
-__all__ = ['UTC', 'SAMPLE_NOW', 'as_utc', 'moment', 'digest', 'Place', 'Memory', 'as_memory', 'mem', 'repeat_key',
-           'sample_memories', 'Author', 'author_of']
+__all__ = ['UTC', 'SAMPLE_NOW', 'as_utc', 'local_now', 'minutes_ahead', 'moment', 'digest', 'Place', 'Memory', 'as_memory', 'mem',
+           'repeat_key', 'sample_memories', 'Author', 'author_of']
 
 # %% ../../nbs/01_core/01_memory.ipynb #9aca1be9
 UTC = timezone.utc
@@ -24,6 +24,16 @@ def as_utc(
     "One instant, whatever it was written as; without a zone it is UTC."
     if isinstance(when, str): when = datetime.fromisoformat(when.strip())
     return when.replace(tzinfo=UTC) if when.tzinfo is None else when.astimezone(UTC)
+
+# %% ../../nbs/01_core/01_memory.ipynb #5d1e78d2
+def local_now() -> datetime:
+    "The present, by the clock of whoever is at this machine."
+    return datetime.now(UTC).astimezone()
+
+
+def minutes_ahead(when: datetime) -> int:
+    "How far ahead of UTC a clock is that says so."
+    return int((when.utcoffset() or timedelta()).total_seconds() // 60)
 
 # %% ../../nbs/01_core/01_memory.ipynb #4d304266
 def moment(

@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from .search import MemoryResult
 from ..core.memory import Memory
 from ..core.models import TemporalReference
-from .rank import content_words, key
+from .rank import Question, TIMED, content_words, key
 from ..text.words import split_sentences
 from ..summaries.quotations import is_statement
 from ..temporal.resolve import find_references, outlook_of
@@ -32,14 +32,13 @@ __all__ = ['REASONING_SYSTEM_PROMPT', 'REASONING_USER_PROMPT', 'evidence', 'days
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #b6e43bd2
 LONGEST = 20_000  # Characters of a memory that are read
+_SENTENCE = 1_000  # … and of a sentence, each of whose dates is held against all of it
 
 
 def _lines_of(memory: Memory) -> tuple[str, ...]:
-    "A memory's title and sentences, without those that are torn off, or code."
-    body = memory.content[:LONGEST]
-    return tuple(line for line in (memory.summary.strip(),
-                                   *(body[s.start:s.end] for s in split_sentences(body)))
-                                   if is_statement(line))
+    "The sentences of a memory's title and body, without those that are torn off, or code."
+    return tuple(line for text in (memory.summary, memory.content[:LONGEST]) for s in split_sentences(text)
+                 if is_statement(line := text[s.start:min(s.end, s.start + _SENTENCE)].strip()))
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #71a3642c
 def share_of_words(
@@ -51,7 +50,7 @@ def share_of_words(
     return sum(w in mine for w in about) / len(about) if about else 0.0
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #b3c7dcb3
-_CLAUSE = re.compile(r"[,;:.](?=\s)|\s(?:and|but|while|after|before)\s")
+_CLAUSE = re.compile(r"[,;:.](?=\s)|\s\(|\s(?:and|but|while|after|before)\s")
 
 
 def _clause_at(line: str, at: int) -> tuple[int, int]:
@@ -60,20 +59,28 @@ def _clause_at(line: str, at: int) -> tuple[int, int]:
     return next(((a, b) for a, b in zip(cuts, cuts[1:]) if a <= at < b), (0, len(line)))
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #8de9a9e4
-def _distance(line: str, about: Sequence[str], r: TemporalReference) -> tuple[int, int]:
-    "How few of the words stand in a date's clause, and the characters between it and the nearest."
-    spots = [m.span() for m in re.finditer(r"\w+", line) if key(m[0].lower()) in about]
+def _distance(line: str, q: Question, r: TemporalReference) -> tuple[int, int, int]:
+    "How few of the words stand in a date's clause, those first that tell which; how far the nearest is."
+    spots = [(key(m[0].lower()), m.span()) for m in re.finditer(r"\w+", line)
+             if not r.span[0] <= m.start() < r.span[1]]
     a, b = _clause_at(line, r.span[0])
-    return -sum(a <= i < b for i, _ in spots), min(
-        (min(abs(r.span[0] - end), abs(i - r.span[1])) for i, end in spots), default=0)
+    near, telling = [w for w, (i, _) in spots if a <= i < b], q.telling
+    return -sum(w in telling for w in near), -sum(w in q.about for w in near), min(
+        (min(abs(r.span[0] - end), abs(i - r.span[1])) for w, (i, end) in spots if w in q.about), default=0)
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #1d77eb5a
 _MOVES = (
-    r"\b(?:postponed?|move[sd]?|rescheduled?|push(?:ed)?|delay(?:ed)?|defer(?:red)?|slip(?:ped|s)?|"
+    r"\b(?:postponed?|change[sd]?|move[sd]?|rescheduled?|push(?:ed)?|delay(?:ed)?|defer(?:red)?|"
+    r"slip(?:ped|s)?|"
     r"shift(?:ed|s)?|bumped|advanced?|extend(?:ed)?|adjourned|"
     r"(?:brought|pulled|put)\b[^.;,]{0,40}\b(?:forward|off|back))\b")
 _PUT_OFF = re.compile(rf"(?i){_MOVES}[^.;]*\b(?:to|until|till)\s+(?:the\s+)?$")
 _NEW_DAY = re.compile(rf"(?i){_MOVES}[^.;]*(?:[,:(]|\bnew\b)[^.;]*$")  # 1.2 slips, the new day is 9 June
+_OLD_DAY = re.compile(  # Moved from 3 April; originally planned for 3 April; a date is a NUL here
+    rf"(?i)(?:{_MOVES}[^.;\0]{{0,80}}\bfrom|\binstead of|\brather than"
+    r"|\b(?:originally|initially|at first|formerly|"
+    r"previously|first (?:planned|scheduled|set))\b[^.;,)\0]{0,80}?)\s+(?:the\s+|on\s+)*\0"
+    r"|\0\s+(?:originally|initially|at first)\b")
 _UNREAL = re.compile(
     r"(?i)\b(?:not|never|cannot|nicht)\b(?! (?:until|before|later|only))|n['’]t\b"
     r"|\b(?:would|should|could|might|may|ought to)(?:['’]ve| (?:\w+ly )?have)\b"
@@ -176,26 +183,73 @@ def _since_when(line: str, recorded: datetime) -> TemporalReference | None:
                        mod="" if length[2] == "D" else "APPROX")
     return None
 
+# %% ../../nbs/14_recall/04_evidence.ipynb #096edd1e
+_TO = re.compile(r"(?i)\s*(?:to|until|till|through|thru|-|–|—)\s*(?:the\s+)?")
+_LIST = re.compile(r"(?i)\s*(?:,|&|/|(?:,\s*)?(?:and|or)\b)\s*(?:(?:also|then)\s+)?(?:on\s+)?(?:the\s+)?")
+_IN_IT = re.compile(r"\s*[:(]\s*(?:on\s+)?(?:the\s+)?")
+_AT_HOUR = re.compile(r"(?i)\bat (\d\d?)(:\d\d)?( ?[ap]m)?\b(?! ?[\w%])")
+
+
+def _runs(line: str, found: Iterable[TemporalReference]) -> list[tuple[TemporalReference, ...]]:
+    "Monday to Thursday is one time, the 12th and 19th are a list; moved from Monday to Thursday is neither."
+    runs: list[tuple[TemporalReference, ...]] = []
+    for r in found:
+        *head, a = runs[-1] if runs else (r,)
+        between, alike = line[a.span[1]:r.span[0]], a.grain == r.grain and a is not r
+        if runs and _IN_IT.fullmatch(between): runs[-1] = (r,)  # This month: the 12th
+        elif alike and _LIST.fullmatch(between): runs[-1] += (r,)
+        elif alike and _TO.fullmatch(between) and not _PUT_OFF.search(line[:r.span[0]]):
+            runs[-1] = (*head, _range(line, a, r))
+        else: runs.append((r,))
+    return runs
+
+
+def _range(line: str, a: TemporalReference, b: TemporalReference) -> TemporalReference:
+    if not a.interval or not b.interval or a.interval >= b.interval: return a
+    span = a.span[0], b.span[1]
+    return replace(a, original_text=line[slice(*span)], span=span, value=f"{a.value}/{b.value}",
+                   interval=(a.interval[0], b.interval[1]), grain="", alternatives=())
+
+
+def _at_the_hour(line: str, r: TemporalReference) -> TemporalReference:
+    "Tomorrow's call is *at 11*."
+    m = _AT_HOUR.search(line, r.span[1], max(r.span[1], _clause_at(line, r.span[0])[1]))
+    if not m or r.grain != "day": return r
+    hour = f"{m[1]}{m[2] or ''}{m[3] or ('' if m[2] else ':00')}"
+    then, *_ = find_references(f"{r.value} at {hour}", r.memory_timestamp) or [r]
+    return replace(then, original_text=r.original_text, span=r.span, confidence=r.confidence)
+
 # %% ../../nbs/14_recall/04_evidence.ipynb #e71d0002
-def _date_of(
+def _dates_of(
     line: str,
-    about: Sequence[str],
+    q: Question,
     recorded: datetime,
     outlook: int = 0,  # Where a weekday without a verb lies: 1 ahead, -1 and 0 behind
-) -> TemporalReference | None:  # None where it names no day, or names one that cannot be resolved
-    "The date that a sentence gives to what was asked."
-    found = [r for r in find_references(line, recorded, outlook=outlook)
-             if r.interval and r.type in ("DATE", "TIME")]
-    put_off = [r for r in found if _PUT_OFF.search(line[:r.span[0]])]
-    found = put_off or [r for r in found if not _unreal_then(line, about, r, recorded)]
-    best = min(found, key=lambda r: (_distance(line, about, r), r.span), default=None)
-    if best is None: return _since_when(line, recorded)
+) -> tuple[TemporalReference, ...]:  # None where it names no day, or names one that cannot be resolved
+    "The date that a sentence gives to what was asked, and the others of its list."
+    runs = _runs(line, [r for r in find_references(line, recorded, outlook=outlook)
+                        if r.interval and r.type in ("DATE", "TIME")])
+    best = min(_of_the_plan(line, q, runs, recorded), default=None,
+               key=lambda run: min((_distance(line, q, r), r.span) for r in run))
+    if best is None: return (since,) if not runs and (since := _since_when(line, recorded)) else ()
     # Three days before the release of 12 June: which of the two is asked of?
-    if m := re.match(r"(?i)(.*?\b(?:before|after))\b(.*)", best.original_text):
-        inner, outer = m[2], line[:best.span[0]] + line[best.span[1]:]
-        if share_of_words(about, inner) > share_of_words(about, outer):
-            best = next((r for r in find_references(inner, recorded, outlook=outlook) if r.interval), best)
-    return best
+    if m := re.match(r"(?i)(.*?\b(?:before|after))\b(.*)", best[0].original_text):
+        inner, outer = m[2], line[:best[0].span[0]] + line[best[0].span[1]:]
+        if share_of_words(q.about, inner) > share_of_words(q.about, outer):
+            then = [r for r in find_references(inner, recorded, outlook=outlook) if r.interval]
+            return tuple(then[:1]) or best
+    return tuple(_at_the_hour(line, r) for r in best)
+
+
+def _of_the_plan(line: str, q: Question, runs: Sequence[tuple[TemporalReference, ...]], recorded: datetime,
+                 ) -> list[tuple[TemporalReference, ...]]:
+    "The dates of what was planned at first where that is asked, else those of what holds and happened."
+    def old(r: TemporalReference) -> bool:
+        a, b = _clause_at(line, r.span[0])
+        return _OLD_DAY.search(f"{line[a:r.span[0]]}\0{line[r.span[1]:b]}") is not None
+    put_off, once = [x for x in runs if _PUT_OFF.search(line[:x[0].span[0]])], [x for x in runs if old(x[0])]
+    if q.at_first: return once or [x for x in runs if x not in put_off]
+    return put_off or [x for x in runs if x not in once and not _unreal_then(line, q.about, x[0], recorded)]
 
 
 def _unreal_then(line: str, about: Sequence[str], r: TemporalReference, recorded: datetime) -> bool:
@@ -214,7 +268,7 @@ def _date_beside(
     lines: Sequence[str],  # A memory's title and sentences
     about: Sequence[str],
     recorded: datetime,
-) -> tuple[TemporalReference, str] | None:  # With its sentence
+) -> tuple[tuple[TemporalReference, ...], str] | None:  # With its sentence
     "The date that a title gets from the sentences after it: of the same, or of nothing else."
     for line in lines[1:6]:
         same = share_of_words(about, line) >= _LEAST
@@ -223,7 +277,7 @@ def _date_beside(
             a, b = _clause_at(line, r.span[0])
             said = " ".join((line[a:r.span[0]], line[r.span[1]:max(b, r.span[1])]))
             if not same and sum(w.isalpha() for w in content_words(said)) > 2: continue
-            if not _unreal_then(line, about, r, recorded): return r, line
+            if not _unreal_then(line, about, r, recorded): return (r,), line
     return None
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #1e58d788
@@ -239,8 +293,11 @@ class Evidence:
     result: MemoryResult
     line: str
     share: float  # Of the question's words: 0 to 1
-    date: TemporalReference | None  # Read from the sentence
+    dates: tuple[TemporalReference, ...]  # Read from the sentence: one, a list, or none
     aside: str = ""  # … or from this one
+
+    @property
+    def date(self) -> TemporalReference | None: return self.dates[0] if self.dates else None
 
     @property
     def recorded(self) -> datetime:
@@ -250,7 +307,13 @@ class Evidence:
     @property
     def interval(self) -> tuple[datetime, datetime]:
         "From and until; a sentence without a date gets the day on which it was recorded."
-        return self.date and self.date.interval or whole_day(self.recorded)
+        known = [r.interval for r in self.dates if r.interval] or [whole_day(self.recorded)]
+        return known[0][0], known[-1][1]
+
+    @property
+    def puts_off(self) -> bool:
+        "Is its day the one *to* which something was moved, so that the old one no longer counts?"
+        return self.date is not None and _PUT_OFF.search(self.line[:self.date.span[0]]) is not None
 
     @property
     def planned(self) -> bool:
@@ -264,32 +327,62 @@ class Evidence:
         return round((self.date.confidence if self.date else 0.6) * min(1.0, 0.25 + 0.8 * self.share)
                      * (0.9 if self.aside else 1.0), 2)
 
+# %% ../../nbs/14_recall/04_evidence.ipynb #222175f2
+_NUMBER = re.compile(r"(?<![\w.])(?:([A-Za-z]+)[ #-]*)??[#vV]?(\d+(?:\.\d+)*)"
+                     r"(?!\w|\.\d|-?(?:rc|beta|alpha))")
+_OTHER = re.compile(r"(?!(?:It|This|That|They|We|He|She|I|The|There|You|Our|Everybody|Nobody)\b)[A-Z][\w-]* "
+                    r"(?:is|was|has|had|will|are|were|[a-z]+(?:s|ed))\b")
+
+
+def _numbers(text: str) -> set[tuple[str, str]]:
+    "Numbers, each with the kind of thing that it numbers: 1.0.0 is 1.0, and a version."
+    return {("." if "." in m[2] else key((m[1] or "").lower()), re.sub(r"(?:\.0)+\Z", "", m[2]))
+            for m in _NUMBER.finditer(text)}
+
+
+def _has_names(q: Question, text: str) -> bool:
+    "Does a memory have the names and the versions that a question has?"
+    names, told = [n for n in q.names if "." not in n], {n for _, n in _numbers(text)}
+    return (not names or share_of_words(names, text) == 1) and all(
+        n in told for k, n in _numbers(q.text[:2000]) if k == ".")
+
+
+def tells_of_another(q: Question, line: str) -> bool:
+    "Does it name release 2.0 where 2.1 is asked for, or the Berlin office for that in Madrid?"
+    mine, theirs = _numbers(q.text[:2000]), _numbers(line)
+    if {k for k, _ in mine - theirs} & {k for k, _ in theirs - mine}: return True
+    has = {key(w.lower()) for w in re.findall(r"[\w-]+", line)}
+    for m in re.finditer(r"(?<![\w-])([A-Z][\w-]*+) ([a-z]\w+)", q.text[:2000]):
+        name = key(m[1].lower())
+        if name not in q.names or name in has: continue
+        if re.search(rf"(?<![\w-])(?!(?:The|Our|This)\b)[A-Z][\w-]*+ {m[2]}\b", line): return True
+        if name == q.subject and _OTHER.match(line): return True
+    return False
+
 # %% ../../nbs/14_recall/04_evidence.ipynb #eed0e817
 def evidence(
     results: Iterable[MemoryResult],  # Best first
-    about: Sequence[str],
-    dated: bool = True,  # A date is asked for: of two sentences that fit, one with a date is better
-    names: Sequence[str] = (),  # Stems that a memory has to have
-    past: bool = False,  # It is asked what was: a plan is worth less than what came of it
+    q: Question,
 ) -> list[Evidence]:  # The best of each memory, best first
-    "What the memories say about it."
+    "What the memories say about it; where a time is asked for, a sentence with a date is better."
+    dated, was = q.kind in TIMED or q.kind == "often", q.past and not q.at_first
     def worth(e: Evidence) -> float:
         return round(e.share + (0.0 if not dated or not e.date else 0.1 if e.aside else 0.15)
-                     - (0.4 if past and e.planned else 0.0), 6)
-    rows = (_rows(r, about, dated) for r in results
-            if not names or share_of_words(names, r.memory.text[:LONGEST]) == 1)
+                     - (0.4 if was and e.planned else 0.0), 6)
+    rows = (_rows(r, q, dated) for r in results if _has_names(q, r.memory.text[:LONGEST]))
     return sorted((max(found, key=worth) for found in rows if found), key=worth, reverse=True)
 
 
-def _rows(r: MemoryResult, about: Sequence[str], dated: bool) -> list[Evidence]:
-    lines, whole = _lines_of(r.memory), share_of_words(about, r.memory.text[:LONGEST])
+def _rows(r: MemoryResult, q: Question, dated: bool) -> list[Evidence]:
+    lines, whole = _lines_of(r.memory), share_of_words(q.about, r.memory.text[:LONGEST])
     def row(line: str, share: float) -> Evidence:
-        date = _date_of(line, about, r.memory.told_at, outlook_of(r.namespace))
-        title = dated and not date and line is lines[0]
-        beside = _date_beside(lines, about, r.memory.told_at) if title else None
-        return Evidence(r, line, share, *(beside or (date,)))
-    near = ((line, 0.8 * share_of_words(about, line) + 0.2 * whole) for line in lines)
-    return [row(line, share) for line, share in near if share >= _LEAST]
+        dates = _dates_of(line, q, r.memory.told_at, outlook_of(r.namespace))
+        title = dated and not dates and line is lines[0]
+        beside = _date_beside(lines, q.about, r.memory.told_at) if title else None
+        return Evidence(r, line, share, *(beside or (dates,)))
+    near = ((line, 0.8 * share_of_words(q.about, line) + 0.2 * whole) for line in lines)
+    return [row(line, share) for line, share in near if share >= _LEAST and not tells_of_another(q, line)]
+
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #6a9b43ec
 def later_word(
@@ -299,15 +392,17 @@ def later_word(
     "What was written before its day came, and puts it off or calls it off."
     def stems(text: str) -> list[str]: return [key(w) for w in content_words(text, 40)]
     about = stems(e.line)
+    plan = Question("", about=tuple(about))
     later = [r for r in found if e.recorded < r.memory.told_at < e.interval[1]]
     for r in sorted(later, key=lambda r: r.memory.told_at, reverse=True):
         for line in _lines_of(r.memory):
-            date = _date_of(line, about, r.memory.told_at, outlook_of(r.namespace))
+            dates = _dates_of(line, plan, r.memory.told_at, outlook_of(r.namespace))
+            date = dates[0] if dates else None
             head = line[:date.span[0]] if date else ""
             ahead = date and date.interval and date.interval[0] > r.memory.told_at
             to = _PUT_OFF.search(head) or (_NEW_DAY.search(head) if ahead else None)
             if (share_of_words(stems(line[:to.start()]), e.line) >= _LEAST if to
-                    else calls_off(about, line, date)): return Evidence(r, line, e.share, date)
+                    else calls_off(about, line, date)): return Evidence(r, line, e.share, dates)
     return None
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #84e55a88
@@ -317,7 +412,7 @@ def settled_orders(rows: Sequence[Evidence], texts: Callable[[], Iterable[str]])
         if not (r := e.date) or r.rule != "date_in_digits" or not r.alternatives: return e
         other = next((m[0] for t in texts() if (m := _SETTLES.search(t))), "")
         date, *_ = find_references(f"{r.original_text} {other}", r.memory_timestamp)
-        return replace(e, date=replace(date, span=r.span))
+        return replace(e, dates=(replace(date, span=r.span), *e.dates[1:]))
     return [*map(settled, rows[:4]), *rows[4:]]
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #f30ca6de
@@ -354,6 +449,13 @@ def date_in_words(
     if r.grain == "season" and r.value[-2:] in _SEASONS:
         return f"{head}{_SEASONS[r.value[-2:]]} {r.value[:4]}"
     return f"{head}{a.year}" if r.grain == "year" else head + span
+
+
+def dates_in_words(dates: Sequence[TemporalReference]) -> str:
+    "12, 19 and 28 March 2026"
+    *said, last = map(date_in_words, dates)
+    month = last.partition(" ")[2]
+    return f"{', '.join(x.removesuffix(f' {month}') for x in said)} and {last}" if said else last
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #e5b404a6
 def days_between(

@@ -368,6 +368,9 @@ _READERS = [(kind, re.compile(rf"(?is){_LEAD}{form}")) for kind, form in (
     ("often", r"how (?:often|many times)\b"),
     ("when", rf"(?:by |until |till |from )?when\s*{_DID}"),
     ("when", rf"(?:(?:on|in|at|by|until|from|for) )?(?:what|which) {_POINT}\s*{_DID}"),
+    ("when",
+     rf"what\s*{_DID}\s+(?:the|our|my|its)\s+(?:\w+\s+){{0,2}}?(?:date|day|deadline)s?"
+     r"(?:\s+(?:of|for)\b|\W*\Z)"),
     ("when", r"when\W*\Z"),
     ("since", r"(?:seit wann|depuis (?:quand|combien)|desde cu[aá]ndo)\b"),
     ("when", r"(?:(?:bis|ab|à partir de) )?(?:wann|quand|cu[aá]ndo)\b"),
@@ -391,8 +394,16 @@ _FORMAL = frozenset(map(stem, word_set(
 
 # %% ../../nbs/14_recall/01_rank.ipynb #7de7ffc8
 _ARTICLE = r"(?:(?:the|our|a|an|this|that|my)\s+)?"
-_SUBJECT = re.compile(rf"(?i)\b{_DID}\s+{_ARTICLE}(?:\w+\s+of\s+{_ARTICLE})?([\w-]+)")
+_SUBJECT = re.compile(rf"(?i)\b{_DID}\s+{_ARTICLE}(?:\w+\s+of\s+{_ARTICLE})?([\w-]+(?:\.\d+)*)")
 _MAY = re.compile(r"(?i)\bwhen (?:can|may|should|must|could|(?:are|is) \w+ allowed)\b")
+
+
+_AT_FIRST = re.compile(r"(?i)\b(?:original(?:ly)?|initial(?:ly)?|at first"
+                       r"|first(?= (?:planned|scheduled|meant|set)\b)"
+                       r"|(?:supposed|meant|intended) to(?: be| have)?)\b")
+_ON_DAY = re.compile(r"(?i)\bon (?:an? |the )?((?:mon|tues|wednes|thurs|fri|satur|sun)day)s?\b")
+_WHICH = frozenset(map(stem, word_set(
+    "one two three four five six second third fourth fifth sixth last other another next final")))
 
 
 @dataclass(frozen=True)
@@ -415,6 +426,23 @@ class Question:
     def rule(self) -> bool:
         "Is it asked when something may be done? That is no date."
         return self.kind == "when" and _MAY.search(self.text[:2000]) is not None
+
+    @property
+    def at_first(self) -> bool:
+        "Is it asked when something was to be at first, and not when it is now?"
+        return _AT_FIRST.search(self.text[:2000]) is not None
+
+    @property
+    def weekday(self) -> str:
+        "*friday* in “when is standup on Friday”: of a rate, one of its days."
+        m = _ON_DAY.search(self.text[:2000])
+        return m[1].lower() if m else ""
+
+    @property
+    def telling(self) -> frozenset[str]:
+        "Stems that tell a thing from others of its kind: *second* in “the second candidate”."
+        which = (w for w in self.about if w in _WHICH or w[0].isdigit())
+        return frozenset({self.subject, *self.names, *which})
 
     @property
     def past(self) -> bool:
@@ -440,7 +468,7 @@ def topic(text: str) -> tuple[str, ...]:
     return tuple(dict.fromkeys([key(w) for w in words if stem(w) not in _FORMAL] or map(key, words)))
 
 # %% ../../nbs/14_recall/01_rank.ipynb #34198f8c
-_NAMED = re.compile(r"(?<![\w.])(?:\w*[a-z]\w*[A-Z]\w*|[A-Z][\w-]+|\w*\d\w*)")
+_NAMED = re.compile(r"(?<![\w.])(?:[vV]?\d+(?:\.\d+)+|\w*[a-z]\w*[A-Z]\w*|[A-Z][\w-]+|\w*\d\w*)")
 
 
 def names_in(text: str) -> tuple[str, ...]:
@@ -458,7 +486,8 @@ def read_question(text: str) -> Question:
             parts = m.groupdict()
             events = tuple(head[m.start(k):len(head) if k == "b" else m.end(k)].strip(" ?!.,")
                            for k in ("a", "b") if parts.get(k))
-            return Question(text, kind, topic(head), names_in(head), events,
+            asked = _AT_FIRST.sub("", head) if kind == "when" else head
+            return Question(text, kind, topic(asked), names_in(_ON_DAY.sub("", asked)), events,
                             (parts.get("order") or "").lower())
     return Question(text, "", topic(head), names_in(head))
 

@@ -12,8 +12,8 @@ from functools import cache, partial
 from pathlib import Path
 from typing import Any
 from .evidence import (
-    Evidence, Said, answer_request, calls_off, contradictions, date_in_words, day_of, days_between, duration,
-    evidence, later_word, settled_orders, share_of_words, unreal, unsupported)
+    Evidence, Said, answer_request, calls_off, contradictions, date_in_words, dates_in_words, day_of,
+    days_between, duration, evidence, later_word, settled_orders, share_of_words, unreal, unsupported)
 from .search import MemoryResult, RetrievalMode
 from ..observability.tracing import content, span
 from ..core.memory import Memory
@@ -65,7 +65,7 @@ def _quote(e: Evidence) -> str:
 
 # %% ../../nbs/14_recall/05_reason.ipynb #192f048a
 def _at(e: Evidence) -> str:
-    return date_in_words(e.date) if e.date else f"by {day_of(e.recorded)}"
+    return dates_in_words(e.dates) if e.dates else f"by {day_of(e.recorded)}"
 
 # %% ../../nbs/14_recall/05_reason.ipynb #373a4336
 def _why(e: Evidence) -> str:
@@ -89,7 +89,7 @@ def _reasoned(
     dated: bool = True,  # It uses their dates
 ) -> ReasonedAnswer:
     rows = [*rows]
-    dates = tuple(e.date for e in rows if e.date and dated)
+    dates = tuple(r for e in rows for r in e.dates if dated)
     return ReasonedAnswer(text[:1].upper() + text[1:], round(sure, 2), why, dates,
                           tuple(e.result for e in rows), inferred)
 
@@ -97,7 +97,8 @@ def _reasoned(
 def _date_answer(q: Question, rows: Sequence[Evidence], now: datetime) -> ReasonedAnswer:
     best = rows[0]
     others = [e for e in rows[1:] if e.share >= best.share - 0.05
-              and e.interval[0].date() != best.interval[0].date()]
+              and e.interval[0].date() != best.interval[0].date()
+              and not (best.puts_off and e.recorded < best.recorded)]
     said = _at(best)
     if q.kind in ("ago", "since"):
         days, off = days_between(best.interval, (now, now))
@@ -124,23 +125,33 @@ def _order_answer(q: Question, a: Evidence, b: Evidence) -> ReasonedAnswer:
     return _reasoned(f"{said}. {told}. {_quote(x)}; {_quote(y)}", sure, f"{_why(x)} {_why(y)}", (x, y), True)
 
 # %% ../../nbs/14_recall/05_reason.ipynb #0eebdd0b
-_EACH = re.compile(r"(?i)\b(?:every|each|\w+ly)\b|(?:day|night)s\b")
+_EACH = re.compile(r"(?i)\b(?:every|each|\w+ly|once|twice|times)\b|(?:day|night)s\b")
+_CHANGED = re.compile(r"(?i)\b(?:(moved|shifted|changed|instead)|now|from now on|as of|no longer|new)\b")
+_ONE_DAY = re.compile(r"(?i)\b(?:today|tomorrow|yesterday|tonight|this|next|last)\b|\d")
+_WEEKDAY = re.compile(r"(?i)(?:mon|tues|wednes|thurs|fri|satur|sun)day")
 
 
-_CHANGED = re.compile(r"(?i)\b(?:moved|shifted|changed|now|instead|from now on|as of|no longer|new)\b")
+def _rates(e: Evidence, weekday: str) -> tuple[TemporalReference, ...]:
+    "What comes back, as a sentence tells it; on that day of the week, if one is asked for."
+    told = [r for r in find_references(e.line, e.recorded) if r.type == "SET"]
+    mine = [r for r in told if weekday and weekday in r.original_text.lower()]
+    return tuple(mine or [r for r in told if not weekday or not _WEEKDAY.search(r.original_text)])
 
 
-def _rate(rows: Sequence[Evidence], now: datetime | None = None) -> ReasonedAnswer | None:
-    "What is to be every week; what is told since of one day alone is an exception."
-    for k, e in enumerate(e for e in rows if e.share >= rows[0].share - 0.25):
-        r = next((r for r in find_references(e.line, e.recorded) if r.type == "SET"), None)
-        if r is None and _CHANGED.search(e.line): break
-        if r is None: continue
-        said = r.original_text if _EACH.search(r.original_text) else f"every {r.original_text}"
-        ahead = [x for x in rows[:k] if x.date and (now is None or x.interval[1] > now)]
+def _rate(rows: Sequence[Evidence], now: datetime | None = None, weekday: str = "") -> ReasonedAnswer | None:
+    "What is to be every week; what is told of one day alone is an exception."
+    near = [e for e in rows if e.share >= rows[0].share - 0.25]
+    for e in near:
+        told = _rates(e, weekday)
+        changed, once = _CHANGED.search(e.line), e.date and _ONE_DAY.search(e.date.original_text)
+        if not told and changed and not (changed[1] and once): break
+        if not told: continue
+        said = ", ".join(x if _EACH.search(x) else f"every {x}" for x in (r.original_text for r in told))
+        ahead = [x for x in near if x is not e and x.date and (now is None or x.interval[1] > now)
+                 and x.recorded >= e.recorded]
         also = "".join(f" Also: {_at(x)}, {_quote(x)}." for x in ahead)
         return _reasoned(f"{said}. {_quote(e)}{also}", min(0.9, 0.25 + 0.7 * e.share),
-                         f"{e.result.id[:12]} names a rate.", [replace(e, date=r), *ahead])
+                         f"{e.result.id[:12]} names a rate.", [replace(e, dates=told), *ahead])
     return None
 
 # %% ../../nbs/14_recall/05_reason.ipynb #7693c0ad
@@ -209,18 +220,15 @@ _ENOUGH = 0.8  # Share of a question's words that ends the search
 def _look(
     search: Callable[..., list[MemoryResult]],
     text: str,
-    about: Sequence[str],
+    q: Question,
     mode: RetrievalMode | None,
-    dated: bool,
-    names: Sequence[str] = (),
-    past: bool = False,
 ) -> tuple[list[MemoryResult], list[Evidence]]:
     "What was found, and what of it is evidence; deeper where that is little."
     modes: list[RetrievalMode | None] = [*RetrievalMode]
     deeper = [None, *modes[2:]] if mode is None else modes[modes.index(mode):]
     for m in deeper:
         found = search(text, mode=m)
-        rows = evidence(found, about, dated, names, past)
+        rows = evidence(found, q)
         if rows and rows[0].share >= _ENOUGH: break
     return found, rows
 
@@ -239,14 +247,21 @@ def _unsettled(found: Sequence[MemoryResult]) -> ReasonedAnswer:
 
 # %% ../../nbs/14_recall/05_reason.ipynb #45f4f682
 _AHEAD = re.compile(r"(?i)\b(?:next|upcoming|planned|will|going to)\b")
-_AT_FIRST = re.compile(r"(?i)\b(?:supposed|planned|meant|intended|originally|at first)\b")
+_NOT_YET = re.compile(rf"{_AHEAD.pattern}|\b(?:still|not yet|pending)\b")
+_MEANT = re.compile(r"(?i)\b(?:supposed|planned|meant|intended)\b")
+
+
+def _ahead(e: Evidence, now: datetime) -> Evidence:
+    "The next day of a list."
+    return replace(e, dates=tuple(r for r in e.dates if r.interval and r.interval[1] > now)[:1])
 
 
 def _answers(q: Question, e: Evidence) -> bool:
     "Does a memory speak of what a time is asked of, and not of what did not happen or is to come some day?"
     if q.subject and not share_of_words([q.subject], e.result.memory.text): return False
+    if q.kind in ("since", "ago") and not e.dates and e.share < _ENOUGH: return False
     return e.date is not None or not (unreal(q.about, e.line) and not unreal((), q.text)
-                                      or q.past and _AHEAD.search(e.line))
+                                      or q.past and _NOT_YET.search(e.line))
 
 # %% ../../nbs/14_recall/05_reason.ipynb #0ff0ca11
 def _called_off(q: Question, rows: Sequence[Evidence]) -> Evidence | None:
@@ -271,23 +286,23 @@ def _answer_offline(
     "What can be said by rule."
     dated = q.kind in (*TIMED, "often")
     if q.events:
-        sides = [_look(search, event, topic(event), mode, True, names_in(f"the {event}"), True)
-                 for event in q.events]
+        def asked(event: str) -> Question:
+            return Question(f"when was the {event}", "when", topic(event), names_in(f"the {event}"))
+        sides = [_look(search, event, asked(event), mode) for event in q.events]
         rows = [side[1][0] for side in sides if side[1]]
         return _order_answer(q, *rows) if len(rows) == 2 else _unsettled([r for found,
             _ in sides for r in found])
     far = q.kind in ("often", "before", "after")
-    found, rows = _look(search, q.text, q.about, RetrievalMode.EXHAUSTIVE if far else mode, dated, q.names,
-                        q.past)
-    if not (q.past or far):  # What was replaced answers nothing about now
+    found, rows = _look(search, q.text, q, RetrievalMode.EXHAUSTIVE if far or q.at_first else mode)
+    if not (q.past or q.at_first or far):  # What was replaced answers nothing about now
         rows = [e for e in rows if e.result.superseded_kind != "full"]
     if q.rule:
         why = "{} says when it may be done, which is no date."
         return next((_reasoned(_quote(e), min(0.9, 0.25 + 0.6 * e.share), why.format(e.result.id[:12]), [e],
                            dated=False) for e in rows), _unsettled(found))
-    off = _called_off(q, rows) if q.kind in ("when", "since", "ago") else None
+    off = _called_off(q, rows) if q.kind in ("when", "since", "ago") and not q.at_first else None
     if dated: rows = [e for e in rows if _answers(q, e) and not calls_off(q.about, e.line, e.date)]
-    first = off or _AT_FIRST.search(q.text)
+    first = off or q.at_first or _MEANT.search(q.text)
     if not first and rows and rows[0].planned and (later := later_word(rows[0], found)):
         if later.date: rows[0] = later
         else: off = later
@@ -296,13 +311,13 @@ def _answer_offline(
         return _reasoned(f"{_quote(off)}.", _sure(off),
                          f"{off.result.id[:12]} is the newest word on it.{was}",
                      [off, *rows[:1]], dated=False)
-    if not q.past:
+    if not q.past and not q.at_first:
         order = newest_first([e.result.memory for e in rows], partial(tells_of, q))
         rows = [rows[i] for i, _ in order]
-    if q.kind == "when" and not q.past and rows and (every := _rate(rows, now)): return every
-    if dated and _AHEAD.search(q.text): rows = [e for e in rows if e.date and e.interval[1] > now]
+    if q.kind == "when" and not q.past and rows and (every := _rate(rows, now, q.weekday)): return every
+    if dated and _AHEAD.search(q.text): rows = [e for e in (_ahead(e, now) for e in rows) if e.dates]
         # "By the day on which it was written" says nothing of what is to come
-    elif q.kind == "when" and not q.past: rows = [e for e in rows if e.date]
+    elif q.kind == "when" and not q.past: rows = [e for e in rows if e.dates]
     if not rows: return _unsettled(found)
     if q.kind == "often": return _rate(rows, now) or _how_often(rows)
     if dated:

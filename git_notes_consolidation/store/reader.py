@@ -9,9 +9,9 @@ from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
-from datetime import datetime, timedelta
+from datetime import datetime
 from typing import Any
-from ..core.memory import as_utc, digest, Memory, Place
+from ..core.memory import as_utc, digest, Memory, minutes_ahead, Place
 from .git import (
     _file, commit_stream, git, LARGEST_NOTE, MEM, Notes, read_notes, Repo, RepoError, tips)
 
@@ -138,7 +138,7 @@ def note_text(
     escape: bool = False,
 ) -> str:
     "A memory as the plugin would have written it."
-    front: dict[str, Any] = {"type": memory.namespace, "timestamp": memory.timestamp.isoformat(),
+    front: dict[str, Any] = {"type": memory.namespace, "timestamp": memory.told_at.isoformat(),
                              "summary": memory.summary}
     for key in ("spec", "phase"): front |= {key: getattr(memory, key)} if getattr(memory, key) else {}
     if memory.tags: front["tags"] = list(memory.tags)
@@ -219,9 +219,8 @@ def _memory(key: tuple[str, ...], copies: Sequence[tuple[Place, Record]]) -> tup
             OverflowError): since, why = (None,
                                           f"valid_from {str(front['valid_from'])[:40]!r} is not a date, "
                                           f"ignored")
-    offset = datetime.fromisoformat(front["timestamp"].strip()).utcoffset() or timedelta(0)
     return Memory(digest("mem", *key), copies[0][0].commit, ns, summary, body, as_utc(when),
-                  utc_offset=int(offset.total_seconds() // 60), tags=many("tags"),
+                  utc_offset=minutes_ahead(datetime.fromisoformat(when.strip())), tags=many("tags"),
                   relates_to=many("relates_to"),
                   importance=importance, places=tuple(p for p, _ in copies), valid_from=since, **one), why
 

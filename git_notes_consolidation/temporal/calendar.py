@@ -242,7 +242,8 @@ def _blank_code(m: re.Match[str]) -> str: return _CODE.sub(_blank, m.group())
 
 # %% ../../nbs/05_temporal/01_calendar.ipynb #0e0c50f9
 _SUSPECT = re.compile(
-    r"(?<!\S)(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
+    r"(?<!\S)(?!\d\d?/\d\d? (?i:jan|feb|mar|apr|may|jun|jul|aug|sep|oct|nov|dec))"  # 22/23 November
+    r"(?=[A-Za-z.,;:!?'’]*?(?:[^A-Za-z\s.,;:!?'’]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}))\S++")
 _ANY = re.compile(r"[^A-Za-z\s.,;:!?'’-]|[.:'’]\w|[a-z][A-Z]|[a-f]{7}|(?<!\w)['-]|-[\d-]")
 _QUOTES = re.compile("[\"“'‘«„‹]")
 

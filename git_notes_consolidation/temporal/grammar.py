@@ -12,6 +12,7 @@ from .calendar import (
     CYCLES, DAY, SECONDS, Period, at_time, floor, index, nearest, period, shifted)
 from .tense import cue, presently, tense
 from .lexicon import Place, Tokens
+from ..text.words import word_set
 
 # %% auto #0
 __all__ = ['Rules', 'Reading', 'Scene', 'dated', 'numbered', 'production', 'longest', 'anywhere', 'phrases', 'later', 'moved',
@@ -189,8 +190,9 @@ def few(
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #e82659e3
 STEP = {"l": -1, "p": -1, "x": 1, "t": 0}
-CODES = {"second": "S", "minute": "M", "hour": "H", "day": "D", "week": "W", "month": "M", "quarter": "Q",
-         "year": "Y", "decade": "DE", "century": "CE"}
+CODES = dict(map(str.split, """
+    second S, minute M, hour H, day D, week W, month M, quarter Q, year Y, decade DE,
+    century CE""".split(",")))
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #654fa123
 def length(n: int | str, grain: str) -> str:
@@ -198,22 +200,22 @@ def length(n: int | str, grain: str) -> str:
     return f"P{'T' * (grain in SECONDS)}{n}{CODES[grain]}"
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #83ca94da
-_NO_THING = frozenset("""
+_NO_THING = word_set("""
     all morning afternoon evening night week end start beginning middle rest part ahead instead as out
     because eve closed off away open free leave holiday holidays vacation pto call duty office travelling
     traveling sabbatical shut effective available valid back starting beginning on through moved
-    postponed""".split())
-_ON = frozenset("on onward onwards to until till through - –".split())
-_OUTAGE = frozenset("""
+    postponed""")
+_ON = word_set("on onward onwards to until till through - –")
+_OUTAGE = word_set("""
     outage incident crash failure breach attack fire shooting bombing blast explosion earthquake storm flood
-    vote ruling verdict announcement arrest death loss win victory defeat regression downtime""".split())
+    vote ruling verdict announcement arrest death loss win victory defeat regression downtime""")
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #ee7b6950
 def dated_thing(p: Phrase) -> int:
     "The backup from Sunday and the mail of Friday are there already, and so is Monday's outage."
     thing = p.low(p.start - 2)
     if p.owns and p.after in _OUTAGE: return -1
-    if p.before not in ("from", "of") or not thing.isalpha() or p.letter(p.start - 2) != ".": return 0
+    if p.before not in ("from", "of") or not thing.isalpha() or p.left2 != ".": return 0
     return 0 if thing in _NO_THING or cue(p.t.low, p.start - 2) or p.after in _ON else -1
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #97daaabc
@@ -243,11 +245,11 @@ def of_period(p: Place) -> bool:
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #0115573e
 UNKNOWN, ANAPHORIC = "how many is not said", "relative to another event, which the phrase does not name"
-AFTER_YEAR = frozenset("""
+AFTER_YEAR = word_set("""
     the a an we i he she it they you this that these those our my his her its their there when where who which
     what and or but was is were are has had have did with by at on to for from as because after before so then
     not no all most some both if while since until through onwards onward only already again nobody somebody
-    someone everybody everyone""".split())
+    someone everybody everyone""")
 
 # %% ../../nbs/05_temporal/08_grammar.ipynb #c51dfb56
 _CLOCK = re.compile(r"(\d\d?)(?::(\d\d)(?::(\d\d))?)?\s?(?:([ap])\.?m\.?)?")

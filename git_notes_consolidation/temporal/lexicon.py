@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from typing import Any, NamedTuple
+from ..text.words import word_set
 
 # %% auto #0
 __all__ = ['tells_time', 'Tokens', 'tokens', 'Place', 'around']
@@ -70,7 +71,7 @@ _TABLE = """
     x 0 next nxt coming upcoming
     t 0 this current
     h 0 that those following same
-    g 0 ago
+    g 0 ago back
     a 0 a an
     e 0 the
     c 0 couple
@@ -139,15 +140,13 @@ _WORDS |= {"centuries": ("V", ("century", 1)), "seconds": ("V", ("second", 1))}
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #28b4db10
 _GLUED = {w: v for w, (x, v) in _WORDS.items() if x in "UV"} | {
-    unit[0]: (unit, 1) for unit in ("day", "week", "year", "hour", "minute", "second")}
-_COUNTED = [("m", 0, 1, """
-    zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen
-    seventeen eighteen nineteen"""), ("m", 20, 10, "twenty thirty forty fifty sixty seventy eighty ninety"),
-    ("o", 1, 1, """
-    first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth fourteenth
-    fifteenth sixteenth seventeenth eighteenth nineteenth twentieth""")]
-for _letter, _first, _step, _names_ in _COUNTED:
-    _WORDS |= {w: (_letter, _first + _step * i) for i, w in enumerate(_names_.split())}
+    unit[0]: (unit, 1) for unit in "day week year hour minute second".split()}
+for _letter, _first, _step, *_names in map(str.split, """
+    m 0 1 zero one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen
+    sixteen seventeen eighteen nineteen, m 20 10 twenty thirty forty fifty sixty seventy eighty ninety,
+    o 1 1 first second third fourth fifth sixth seventh eighth ninth tenth eleventh twelfth thirteenth
+    fourteenth fifteenth sixteenth seventeenth eighteenth nineteenth twentieth""".split(",")):
+    _WORDS |= {w: (_letter, int(_first) + int(_step) * i) for i, w in enumerate(_names)}
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #1600d2e8
 _HEADS = frozenset(w for w, (x, _) in _WORDS.items() if x in "dTWwMUVEFSPsNJKCI" and w.isalpha())
@@ -313,9 +312,9 @@ class Tokens(NamedTuple):
 
 # %% ../../nbs/05_temporal/04_lexicon.ipynb #fe22b790
 _ITEM = re.compile(r"[ \t]{0,12}(?:[-*+•–][ \t]|\d{1,3}[.)][ \t]|#)")
-_HANGING = frozenset("""
+_HANGING = word_set("""
     , the a an my our your his her its their on in of at by for to from and or with is are was were will until
-    since before after between""".split())
+    since before after between""")
 _SHORT = 30  # Characters; prose is wrapped later
 
 
@@ -328,9 +327,9 @@ def _is_heading(
     return short and not text[at + 1:at + 2].islower()
 
 _GOES_ON = frozenset("0123456789abcdefghijklmnopqrstuvwxyz,;")
-_DOTTED = frozenset("""
+_DOTTED = word_set("""
     mon tue tues wed weds thu thur fri sat sun jan feb mar apr jun jul aug sep sept oct nov dec sec secs min
-    mins hr hrs wk wks mo mos yr yrs qtr""".split())
+    mins hr hrs wk wks mo mos yr yrs qtr""")
 
 _WEEK = re.compile(r"([kc]?)w(\d\d?)")  # KW14; in W14
 
@@ -381,6 +380,7 @@ class Place:
         self.t, self.start, self.end = t, start, end
         self.left, self.right = self.letter(start - 1), self.letter(end)
         self.before, self.after = self.low(start - 1), self.low(end)
+        self.left2, self.right2, self.last = self.letter(start - 2), self.letter(end + 1), self.low(end - 1)
 
     def letter(self, k: int) -> str: return self.t.letters[k] if 0 <= k < len(self.t.low) else "^"
 

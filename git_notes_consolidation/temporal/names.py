@@ -9,17 +9,18 @@ from functools import cached_property
 from .tense import _BASE, cue
 from .lexicon import Place, Tokens, _ENDS, around
 from .calendar import BLANK
+from ..text.words import word_set
 
 # %% auto #0
 __all__ = ['is_named', 'is_habit', 'keep_dates_only']
 
 # %% ../../nbs/05_temporal/05_names.ipynb #ddab42bf
-_HYPOTHETICAL = frozenset("""
+_HYPOTHETICAL = word_set("""
     should can can't cannot could may might must would if unless maybe perhaps need needs want wants
     start starts begin begins open opens drop drops hits comes available free
-    schedule plan plans freeze leaves""".split())
+    schedule plan plans freeze leaves""")
 # Have none in headings
-_SMALL = frozenset("in on at and or but for with from to of the a an by as".split())
+_SMALL = word_set("in on at and or but for with from to of the a an by as")
 
 
 class Word(Place):
@@ -56,9 +57,9 @@ class Word(Place):
         return not any(self.word(j).islower() and self.t.low[j] not in _SMALL for j in near)
 
 # %% ../../nbs/05_temporal/05_names.ipynb #cb20ac94
-_JOINTS = frozenset("""
+_JOINTS = word_set("""
     in on at and or but for with from to of is was are were has had have will would can not the a an by who
-    that which when as after before if while so then i we you he she it they""".split())
+    that which when as after before if while so then i we you he she it they""")
 
 
 def _other_name(p: Place, k: int) -> bool:
@@ -66,7 +67,7 @@ def _other_name(p: Place, k: int) -> bool:
     return p.letter(k) == "." and p.word(k).istitle()
 
 # %% ../../nbs/05_temporal/05_names.ipynb #f8122373
-_NO_NAMES = _BASE | frozenset("happy see let do does did could should would may shall later".split())
+_NO_NAMES = _BASE | word_set("happy see let do does did could should would may shall later")
 
 
 def _name_before(w: Word) -> bool:
@@ -93,7 +94,7 @@ def _proper(w: Word) -> bool:
 def is_compound(w: Word) -> bool:
     "Tuesday-cli, monday-03, Day.Friday."
     a, spans = w.t.spans[w.start][0], w.t.spans
-    if a and w.t.text[a - 1] in "._/=@" and w.letter(w.start - 2) not in "noMDWd": return True
+    if a and w.t.text[a - 1] in "._/=@" and w.left2 not in "noMDWd": return True
     for k, s in ((w.start, -1), (w.end, 1)):
         other = w.start + 2 * s
         glued = w.letter(w.start + s) == "-" and spans[k][0] == spans[k - 1][1]
@@ -102,8 +103,8 @@ def is_compound(w: Word) -> bool:
     return False
 
 # %% ../../nbs/05_temporal/05_names.ipynb #46b83821
-_NAMES = frozenset("codename codenamed named dubbed nicknamed word string keyword literal".split())
-_IS = frozenset("is are was were be been it him her".split())
+_NAMES = word_set("codename codenamed named dubbed nicknamed word string keyword literal")
+_IS = word_set("is are was were be been it him her")
 
 
 def is_named(w: Word) -> bool:
@@ -113,9 +114,9 @@ def is_named(w: Word) -> bool:
     return w.before in _NAMES or "=" in (w.before, w.after) or is_compound(w) or _proper(w)
 
 # %% ../../nbs/05_temporal/05_names.ipynb #1ef3b895
-_OFTEN = frozenset("""
+_OFTEN = word_set("""
     always mostly usually never often sometimes generally typically normally whenever every each nobody
-    typical usual average normal weekly daily monthly whatever""".split())
+    typical usual average normal weekly daily monthly whatever""")
 
 
 def is_often(w: Word) -> bool:
@@ -125,11 +126,11 @@ def is_often(w: Word) -> bool:
 
 
 # %% ../../nbs/05_temporal/05_names.ipynb #797cc50c
-_GO_ON = _JOINTS | frozenset("""
+_GO_ON = _JOINTS | word_set("""
     unless because since until though although where why how this these our my your please too also instead
-    already again without then once than""".split())
-_HOLIDAY = frozenset("holiday day deadline date".split())
-_STATES = frozenset("is are has have takes need needs can't cannot".split())
+    already again without then once than""")
+_HOLIDAY = word_set("holiday day deadline date")
+_STATES = word_set("is are has have takes need needs can't cannot")
 
 
 def noun_follows(w: Place, k: int = 0) -> bool:
@@ -139,7 +140,7 @@ def noun_follows(w: Place, k: int = 0) -> bool:
 
 def is_attribute(w: Word) -> bool:
     "The Friday demo is optional; Monday is a bot; Sunday is 0."
-    if w.after == "is" and (w.letter(w.end + 1) in "an" or w.low(w.end + 2) in _NAMES):
+    if w.after == "is" and (w.right2 in "an" or w.low(w.end + 2) in _NAMES):
         return _HOLIDAY.isdisjoint(w.t.low[w.end + 1:around(w.t, w.end + 1, 0, 4).stop])
     if w.left != "e" or not noun_follows(w, int(w.right == "P")): return False
     return not _STATES.isdisjoint(w.t.low[w.end:around(w.t, w.end, 0, 9).stop])
@@ -147,8 +148,8 @@ def is_attribute(w: Word) -> bool:
 # %% ../../nbs/05_temporal/05_names.ipynb #46dfdd54
 _OF_TIME = re.compile("[Oi](?:e?[lxtp][UMSQ]|e?[MSQy])")  # Of March, of last month, of 2024
 _THAT_WEEK = re.compile("[lxt]U")  # Tuesday to Thursday next week
-_WEEKS = frozenset("week weeks month year locales locale".split())
-_BEGIN = frozenset("start starts begin begins starting".split())
+_WEEKS = word_set("week weeks month year locales locale")
+_BEGIN = word_set("start starts begin begins starting")
 _STANDING = re.compile(
     r"\b(?:stand(?: - )?ups?|sync|retro(?:spective)?|planning|backups?|digest|newsletter|windows?|slots?"
     r"|train|office hours|rota(?:tion)?|(?<!\d )days(?= are\b| :))"
@@ -175,23 +176,23 @@ def is_habit(
     if w.right == "P" and w.after[-1] == "s": return True  # Sunday nights
     if w.left in ("ol" if w.right == "O" else "o") and not _OF_TIME.match(letters, k):
         return True
-    if w.left in "lxtp" or w.before == "since": return False
+    if w.left in "lxtp" or w.before == "since" or w.right + w.right2 == "eo": return False  # Monday the 24th
     often = is_often(w) and w.before not in ("by", "until", "till", "from")
     if (w.left == "a" or often) and not w.in_heading and -1 not in w.told.values(): return True
     return w.timeless and (_of_all_weeks(w) or not w.in_heading and is_attribute(w))
 
 # %% ../../nbs/05_temporal/05_names.ipynb #2af4277b
 _PREPOSED = "lxtpBARbzkvj@"
-_SUBJECTS = frozenset("i you he she it we they who that which everybody someone nobody and".split())
-_CLOSES = frozenset(". , ? ! ; ) & … and but or so at".split())
+_SUBJECTS = word_set("i you he she it we they who that which everybody someone nobody and")
+_CLOSES = word_set(". , ? ! ; ) & … and but or so at")
 
 
 def _short_weekday(w: Word) -> bool:
-    low, cap, left, right, right2 = w.said, w.cap, w.left, w.right, w.letter(w.end + 1)
+    low, cap, left, right, right2 = w.said, w.cap, w.left, w.right, w.right2
     if right == "n" and right2 not in "MOC": return left in _PREPOSED
     if w.written.isupper() and left not in "@lxtp": return False  # SUN and MON are values
     if left in _PREPOSED or right in "PoDCn" or cap and right in ",M-/&" and right2 in "nMoDdW": return True
-    if left in "-/&," and w.letter(w.start - 2) == "W" or w.before == "due": return True
+    if left in "-/&," and w.left2 == "W" or w.before == "due": return True
     if w.after == ":" and w.first: return cap or low not in ("sat", "sun")
     closes = w.after in _CLOSES or w.after[:1] in ("", BLANK, "\n")
     if low in ("thu", "fri", "tue"): return w.written.islower() or closes
@@ -207,10 +208,10 @@ def _weekday(w: Word) -> bool:
     return not is_named(w) and (full or _short_weekday(w))
 
 # %% ../../nbs/05_temporal/05_names.ipynb #926d5045
-_ALSO_WORDS = frozenset("may march mar sep dec oct".split())
-_ALSO_NAMES = _ALSO_WORDS | frozenset("april june august jan jun aug apr".split())
-_BEFORE_MONTHS = frozenset("in since until till during within by".split())
-_BETWEEN_MONTHS = frozenset("from to through of before after between for the".split())
+_ALSO_WORDS = word_set("may march mar sep dec oct")
+_ALSO_NAMES = _ALSO_WORDS | word_set("april june august jan jun aug apr")
+_BEFORE_MONTHS = word_set("in since until till during within by")
+_BETWEEN_MONTHS = word_set("from to through of before after between for the")
 
 
 def _dated_month(w: Word) -> bool | None:
@@ -218,25 +219,25 @@ def _dated_month(w: Word) -> bool | None:
     left, word = w.left, not w.cap and w.said in _ALSO_WORDS
     if left == "O" or left == "o" and (w.cap
             or w.before[0].isdigit()) or left in "ny" and not word: return True
-    if w.right in "noy" or w.letter(w.end + 1) == "y": return not word or left in "i@Oe"
-    return True if left == "-" and w.letter(w.start - 2) in "bzk" else None
+    if w.right in "noy" or w.right2 == "y": return not word or left in "i@Oe"
+    return True if left == "-" and w.left2 in "bzk" else None
 
 
 def _month(w: Word) -> bool:
     dated = _dated_month(w)
     if dated is not None: return dated
-    low, cap, left, right, right2 = w.said, w.cap, w.left, w.right, w.letter(w.end + 1)
+    low, cap, left, right, right2 = w.said, w.cap, w.left, w.right, w.right2
     if is_named(w) or len(low) == 3 and w.written.isupper() and left not in "i@lxtpbzkOBAR": return False
     if left in "lxp" or left in "tbzkj" and (cap or low != "may"): return True
     if right in "ltxp" and right2 == "U": return True  # March last year
     if low not in _ALSO_NAMES and (cap or len(low) > 3) or w.before in _BEFORE_MONTHS: return True
     if w.before in _BETWEEN_MONTHS: return cap and not w.word(w.end).istitle() or low not in _ALSO_NAMES
-    listed = left in ",&-/" and w.letter(w.start - 2) == "M" or right in "&-/@" and right2 == "M"
+    listed = left in ",&-/" and w.left2 == "M" or right in "&-/@" and right2 == "M"
     return cap and listed
 
 # %% ../../nbs/05_temporal/05_names.ipynb #d49feaaa
 def _season(w: Word) -> bool:
-    left, right, right2, k = w.left, w.right, w.letter(w.end + 1), w.start - 1 - (w.left == "e")
+    left, right, right2, k = w.left, w.right, w.right2, w.start - 1 - (w.left == "e")
     if w.written.istitle() and is_named(w) or is_compound(w): return False
     if right == "O" and right2 not in "ylxt": return False  # The autumn of a career
     if left in "lxptbzk" or right in "yO": return True
@@ -261,7 +262,7 @@ def _label(w: Word) -> bool:
         a, b = w.t.spans[w.start][0], w.t.spans[w.start + unit][1]
         bold = a and w.t.text[a - 1] == w.t.text[b:b + 1] == "*"
         if bold and w.t.text[b:].lstrip("*")[:1] not in (":", "("): return True
-    if w.letter(w.start - 2) in "Oi": return False  # The 20th of the current month, in the current month
+    if w.left2 in "Oi": return False  # The 20th of the current month, in the current month
     return w.said in ("current", "previous") and w.left + w.right == "eU" and w.timeless
 
 # %% ../../nbs/05_temporal/05_names.ipynb #a2b1e11b

@@ -11,15 +11,16 @@ from datetime import datetime, timedelta, timezone
 from functools import partial
 from itertools import pairwise
 from .calendar import (
-    CYCLES, DAY, Period, at_time, floor, index, masked, nearest, part, period, shifted, start)
+    CYCLES, DAY, Period, at_time, civil, floor, index, masked, nearest, part, period, shifted, start)
 from .grammar import (
     ANAPHORIC, Maybe, Phrase, Reading, Rules, SECONDS, Scene, anywhere, clock, dated, longest, moved,
     numbered, phrases, production, toward, unresolved)
 from .lexicon import _ENDS, in_english, tells_time, tokens
 from .tense import _MOVED
-from .rules import RULES
+from .rules import RULES, _TO, start_of
 from ..core.models import TemporalReference
 from .names import keep_dates_only
+from ..text.words import word_set
 
 # %% auto #0
 __all__ = ['TEMPORAL_PATTERNS', 'marked', 'counted', 'find_references', 'detect_temporal_references',
@@ -61,9 +62,9 @@ def _weekday_of_date(k: int, b: Reading) -> Maybe:
     return b._replace(confidence=b.confidence - 0.3)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #26aae5f9
-_LARGER = {"day": ("week", "weekend"), "weekend": ("week", "month", "day"),
-           "month": ("year", "quarter", "season", "half"), "season": ("year",),
-           "quarter": ("year", "half"), "half": ("year",)}
+_LARGER = {grain: larger for grain, *larger in map(str.split, """
+    day week weekend, weekend week month day, month year quarter season half, season year, quarter year half,
+    half year""".split(","))}
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #d94c317e
 @_join(r"(?P<a>X_*)(?:,|-|[OiR@]e?|[(]|)(?P<b>X_*)")
@@ -121,7 +122,8 @@ def _early_or_late(p: Phrase) -> Maybe:
                       confidence=r.confidence - 0.03)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #c48034ff
-@_join(r"(?P<s>u_*)(?:@|,|)(?P<c>u)(?!_)", r"(?P<s>u_*)@(?P<n>n)(?![UVM])")
+@_join(r"(?P<s>u_*)(?:@|,|)(?P<c>u)(?!_)", r"(?P<s>u_*)@(?P<n>n)(?![UVM])",
+       r"(?P<c>u)@?(?P<s>u_*)", r"(?<=@)(?P<n>n)@?(?P<s>u_*)")
 def _recurring_at(p: Phrase) -> Maybe:
     "Every Monday at ten."
     s, hour = p.reading("s"), p.value("n") or 0
@@ -129,11 +131,6 @@ def _recurring_at(p: Phrase) -> Maybe:
     day = "XXXX-XX-XX" if s.value in ("P1D", "TNI", "TMO", "TEV", "TAF") else s.value
     at = p.reading("c").value if p["c"] else f"T{hour:02}:00"
     return s._replace(value=day + at) if re.fullmatch("XXXX-(WXX-.{1,2}|XX-XX)", day) else None
-
-
-def _weekend_beside(day: int, after: int, side: int) -> Period:
-    i = index(day, "week") - 1 if side < 0 else index(after - 1, "week")
-    return period(i + (side > 0 and start(i, "weekend") < after), "weekend")
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #e7e0a001
 _EVENT = r"(?P<of>[ea.&,(-]{1,8}[O@R]?e?)?"  # Three days before *the release of* 12 June
@@ -164,10 +161,10 @@ def _before_date(p: Phrase) -> Maybe:
     if not _is_event_of(p): return None
     if p["e"] == "a": return _units_from(r, side * n, grain)
     day, after, sure = _first(r), (r.end - 1) // DAY + 1, r.confidence - 0.05
-    if grain == "weekend": return dated(_weekend_beside(day, after, side), sure)
-    if p["w"] and grain not in CYCLES or grain in SECONDS: return None
+    if p["w"] and grain not in CYCLES and grain != "weekend" or grain in SECONDS: return None
     here = index(day if side < 0 else after - 1, grain)
-    if p["w"]: return numbered(nearest(here, n, grain, "last" if side < 0 else "next"), grain, sure)
+    if grain == "weekend": here, n = here - (side > 0 and after <= start(here, grain)), 1  # Of its own week
+    elif p["w"]: return numbered(nearest(here, n, grain, "last" if side < 0 else "next"), grain, sure)
     if grain != "week" or r.grain != "day": return numbered(here + side * n, grain, sure)
     first = day - 7 * n if side < 0 else after
     return dated(floor(first, "week"), sure)._replace(
@@ -211,7 +208,7 @@ def counted(
     return period(i + (n - 1 if n > 0 else n + 1) * step, grain)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #267bcc3e
-_PARTS = frozenset("day week month weekend quarter".split())
+_PARTS = word_set("day week month weekend quarter")
 
 
 @_join(r"(?=e?[olz])e?(?P<o>o?)(?P<l>[lz]?)(?:(?P<u>[UE])|(?P<w>X_*))[Oi]e?(?P<r>X_*)")
@@ -227,8 +224,7 @@ def _nth_of(p: Phrase) -> Maybe:
     return dated(found, within.confidence) if inside else None
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #da8b6071
-_TO = frozenset("to - – through thru until till".split())
-_AND = frozenset("and or , / &".split())
+_AND = word_set("and or , / &")
 
 
 def _is_range(c: Scene, a: int, signs: Sequence[str]) -> bool:
@@ -251,19 +247,26 @@ def _align_ranges(c: Scene, ends: dict[int, int]) -> None:
         first, r, signs = c.found[a], c.found[b], c.t.low[ends[a]:b]
         x, y = c.t.letters[a:ends[a]], c.t.letters[b:ends[b]]
         if first.grain != r.grain or not signs or not _TO | _AND >= {*signs}: continue
-        if x == "M" and y[-1] == "y": c.found[a] = _nearest_of_name(first, r, "last")
+        if x == "M" and y[-1] == "y" or x == "W" == y[0] != y: c.found[a] = _nearest_of_name(first, r, "last")
         if y in ("W", "M") and y == x[-1] and _is_range(c, a, signs):
             c.found[b] = _nearest_of_name(r, first, "next")
 
-
-def _place_in_week(c: Scene) -> None:
-    "This week she comes on Thursday: a weekday that no verb places is of the week that was named before."
-    week, at = Reading(), 0
+# %% ../../nbs/05_temporal/13_resolve.ipynb #1e108fdf
+def _place_in_period(c: Scene, ends: dict[int, int]) -> None:
+    "This week she comes on Thursday; the days in April: 7th, 14th, the 21st."
+    near, at = Reading(), 0
     for k, r in sorted(c.found.items()):
-        if r.rule == "last_this_next" and r.grain == "week": week, at = r, k
-        elif (_kind(r) == "day" and r.confidence <= 0.6 and week.end > c.now
-              and k - at < 24 and _ENDS.isdisjoint(c.t.low[at:k])):
-            c.found[k] = _nearest_of_name(r, week, "future")._replace(confidence=0.75)
+        between, day = c.t.low[ends.get(at, 0):k], _first(near)
+        if r.rule == "the_11th":
+            n, listed = int(r.value[-2:]), near.rule == r.rule and _AND.issuperset(between)
+            if listed or near.grain == "month" and ":" in between and _ENDS.isdisjoint(between):
+                day = start_of(day, n < civil(day)[2]) + n - 1
+                r = c.found[k] = numbered(day, "day", near.confidence)._replace(rule=r.rule)
+            near, at = r, k
+        elif r.grain == "month" or r.rule == "last_this_next" and r.grain == "week": near, at = r, k
+        elif (near.grain == "week" and _kind(r) == "day" and r.confidence <= 0.6 and near.end > c.now
+              and k - at < 24 and _ENDS.isdisjoint(between)):
+            c.found[k] = _nearest_of_name(r, near, "future")._replace(confidence=0.75)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #2b20ac60
 _ANY_JOIN = anywhere(JOINS)
@@ -272,7 +275,7 @@ _ANY_JOIN = anywhere(JOINS)
 def _join_phrases(c: Scene, ends: dict[int, int]) -> None:
     "Joins the phrases, in place, as long as any production fits."
     _align_ranges(c, ends)
-    _place_in_week(c)
+    _place_in_period(c, ends)
     text, at = marked(c, ends), 0
     while m := _ANY_JOIN.search(text, at):
         first = m.start()
@@ -284,6 +287,7 @@ def _join_phrases(c: Scene, ends: dict[int, int]) -> None:
         text = text[:first] + _mark(r, end - first) + text[end:]
         at = max(0, first - 3)
         while at and text[at] == "_": at -= 1
+    _align_ranges(c, ends)
 
 # %% ../../nbs/05_temporal/13_resolve.ipynb #6ad3c500
 _LAST = 3_652_059  # 9999-12-31

@@ -16,6 +16,7 @@ from .names import Word, noun_follows
 from .tense import cue
 import re
 from collections.abc import Iterable, Sequence
+from ..text.words import word_set
 
 # %% auto #0
 __all__ = []
@@ -50,12 +51,21 @@ def _units_away(p: Phrase, side: int) -> Maybe:
     return moved(now, side * n * times, grain, 0.4 if bound else 0.8 if mod else 0.95, mod)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #b799340b
+_PUSHED = re.compile(  # Which is not to say when
+    r"(?i)\b(?:mov\w+|push\w*|slip\w*|shift\w*|put|set|go(?:es)?|went|look|step|roll\w*|dat(?:es?|ed))\b"
+    r"(?:(?!\bto\b)[^.;!?\n]){0,40}\Z")
+
+
 @_rule(_COUNT + "g")
-def _units_ago(p: Phrase) -> Maybe: return _units_away(p, -1)
+def _units_ago(p: Phrase) -> Maybe:
+    at = p.t.spans[p.start][0]
+    back = p.last == "back" and (p.right in "@iR" or _PUSHED.search(p.t.text, max(0, at - 80), at))
+    return None if back else _units_away(p, -1)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #d48d3633
-_HALF = {"minute": (30, "second"), "hour": (1800, "second"), "day": (12, "hour"), "week": (3, "day"),
-         "month": (15, "day"), "year": (6, "month"), "decade": (5, "year"), "century": (50, "year")}
+_HALF = {unit: (int(n), fine) for unit, n, fine in map(str.split, """
+    minute 30 second, hour 1800 second, day 12 hour, week 3 day, month 15 day, year 6 month, decade 5 year,
+    century 50 year""".split(","))}
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #09fdb127
 @_rule("(?P<i>i?)q?a?(?P<u>U)&aL(?P<s>g?)", "(?P<i>i?)q?(?P<n>[nm])&aL(?P<u>[UV])(?P<s>g?)",
@@ -71,7 +81,7 @@ def _and_a_half(p: Phrase) -> Maybe:
 def _in_units(p: Phrase) -> Maybe:
     (grain, _), alone = p.value("u"), len(p.t.low) == p.end - p.start
     if p.low(p.start) != "in": return None
-    if p.letter(p.start - 2) in "nm" and (p.before[-1:] in "s%" or p.before in _UNITS):
+    if p.left2 in "nm" and (p.before[-1:] in "s%" or p.before in _UNITS):
         return None  # Eleven requests in six months, 11 % in one day
     # What is told behind a comma is another story
     said = p.tense_until(p.end + [*p.t.low[p.end:p.end + 40], ","].index(","))
@@ -81,7 +91,7 @@ def _in_units(p: Phrase) -> Maybe:
 # %% ../../nbs/05_temporal/11_rules.ipynb #6656796f
 @_rule(_COUNT + "(?:H|RN)(?!@)")
 def _units_hence(p: Phrase) -> Maybe:
-    return _units_away(p, 1) if p.low(p.end - 1) in ("hence", "now") else None
+    return _units_away(p, 1) if p.last in ("hence", "now") else None
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #7135e9c0
 @_rule("(?P<n>[nm]|a?cO?)(?P<u>[wWFEP])(?:g|(?P<f>H|RN))")
@@ -148,7 +158,7 @@ def _week_today(p: Phrase) -> Maybe:
 @_rule("(?P<w>W)")
 def _weekday(p: Phrase) -> Maybe:
     named = p.value("w")
-    ahead = p.left == "R" and p.letter(p.start - 2) in "UV"  # a week from Friday
+    ahead = p.left == "R" and p.left2 in "UV"  # a week from Friday
     day, sure = (nearest(p.day, named[1], "day", "next"), 0.75) if ahead else toward(p, *named)
     # Who was seen Friday will be heard; but: we will hear him Friday
     late = sure == 0.8 and p.left in ".d" and p.after != ":" and p.tense_until(p.end) < 1
@@ -201,32 +211,27 @@ def _month_of_year(p: Phrase) -> Maybe:
     return numbered(p.value("y") * CYCLES[grain] + (k or 4 * (grain == "season")), grain, 0.96)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #509ea736
-@_rule("(?<=[ieOU])(?P<o>o)(?P<u>U)", "(?P<o>o)-(?P<u>U)")
+@_rule("(?<=[ieOU])(?P<o>o)(?P<u>U)", "(?P<o>o)-(?P<u>U)", "e?(?P<o>o)L(?=Oe?[lpxty])")
 def _third_quarter(p: Phrase) -> Maybe:
-    named = "quarter", p.value("o") - 1
-    if p.value("o") > 4 or p.low(p.end - 1) != "quarter" or p.after == "of" and not of_period(p): return None
-    i, sure = toward(p, *named)
-    return numbered(i, "quarter", sure, named=named)
-
-
-@_rule("e?(?P<o>o)L(?=Oe?[lpxty])")
-def _first_half(p: Phrase) -> Maybe:
-    n = p.value("o") - 1
-    return numbered(index(p.day, "year") * 2 + n, "half", 0.7, named=("half", n)) if n < 2 else None
+    grain, k = p.last, p.value("o") - 1
+    if grain not in ("quarter", "half") or k >= CYCLES[grain]: return None
+    if p["u"] and p.after == "of" and not of_period(p): return None
+    i, sure = toward(p, grain, k)
+    return numbered(i, grain, sure, named=(grain, k))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #449e29b4
-_CHORES = frozenset("""
+_CHORES = word_set("""
     report reports job jobs run processing handling closing close batch script summary cron task logic
-    calculation test tests code boundary rollover stats invoice""".split())
+    calculation test tests code boundary rollover stats invoice""")
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #f1b19db1
-_BY = frozenset("by before until till".split())
+_BY = word_set("by before until till")
 
 
 @_rule("e?(?P<k>k)Oe?(?P<u>[UE])(?![Og])", "(?P<j>J)", "(?P<u>U)-?(?P<v>k)")
 def _end_of_unit(p: Phrase) -> Maybe:
     grain, mod = p.value("j") or p.value("u")[0], p.value("k") or "END"
-    if p["v"] and (p.before not in _BY or p.low(p.end - 1) != "end"): return None
+    if p["v"] and (p.before not in _BY or p.last != "end"): return None
     if grain in SECONDS or grain == "day" and not p["j"] and p.before not in _BY: return None
     if p.right == "." and not _CHORES.isdisjoint(p.t.low[p.end:p.end + 2]): return None
     if not p["v"] and p.right == "-" or (p["j"] or grain == "day") and p.right in "WdDM": return None
@@ -236,7 +241,7 @@ def _end_of_unit(p: Phrase) -> Maybe:
 # %% ../../nbs/05_temporal/11_rules.ipynb #e863f649
 @_rule("(?P<y>G)", "[lpxt]KU", "KU?(?P<y>y)", "[lpxt]?KQ")
 def _fiscal(p: Phrase) -> Reading:
-    digits = re.sub(r"\D", "", p["y"] and p.low(p.end - 1))
+    digits = re.sub(r"\D", "", p["y"] and p.last)
     return unresolved(digits and f"FY{digits if len(digits) > 2 else '20' + digits}",
         "no text tells in which month fiscal years begin")
 
@@ -277,24 +282,31 @@ def _month_day(p: Phrase, dom: int) -> Maybe:
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #0ae23741
 @_rule("(?P<x>[lpxt])?(?P<m>M)[,-]?e?(?P<d>[no])(?:[,O]?(?P<y>y))?",
-       "e?(?P<d>[no])[O-]?(?P<m>M)(?:[,O-]?(?P<y>y))?", "(?P<y>y)(?P<m>M)(?P<d>n)")
+       "e?(?P<d>[no])[O-]?(?P<m>M)(?:[,O-]?(?P<y>y))?", "(?P<y>y)(?P<m>M)(?P<d>n)",
+       "e?(?P<d>[no])(?=(?:,e?[no]){0,9},?[&/]e?[no]O?(?P<m>M)(?:,?(?P<y>y))?)")
 def _day_of_month(p: Phrase) -> Maybe:
     word = p.low(p.at("d")).isalpha() and not p["y"] and p.at("m") < p.at("d")  # March one
     return None if word or p.right in "UVc" else _month_day(p, p.value("d"))
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #d6b44285
-@_rule("(?P<a>n)[-@&](?P<d>n)(?P<m>M)(?:,?(?P<y>y))?", "(?P<m>M)(?P<a>n)-(?P<d>n)(?:,?(?P<y>y))?")
+_TO = word_set("to - – through thru until till")
+
+
+@_rule("(?P<a>n)(?P<s>[-@&/])(?P<d>n)(?P<m>M)(?:,?(?P<y>y))?", "(?P<m>M)(?P<a>n)-(?P<d>n)(?:,?(?P<y>y))?")
 def _days_of_month(p: Phrase) -> Maybe:
     first, last = (_month_day(p, p.value(g)) for g in "ad")
-    return first._replace(end=last.end) if first and last and (first.start or 0) < last.end else None
+    if not first or not last or (first.start or 0) >= last.end: return None
+    # 5 and 12 August are two days; version 13 on 27 March is none
+    apart = p["s"] in ("&", "/") and last.start != first.end or p["s"] == "@" and p.low(p.at("s")) not in _TO
+    return None if apart else first._replace(end=last.end)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #a81ccdcb
-_STRONG = frozenset("in since until till during early late mid".split())
-_YEARLY = frozenset("""
-    audit election elections season budget conference survey outage incident roadmap report""".split())
-_UNITS = frozenset("""
+_STRONG = word_set("in since until till during early late mid")
+_YEARLY = word_set("""
+    audit election elections season budget conference survey outage incident roadmap report""")
+_UNITS = word_set("""
     mm cm m km kg euro euros bytes items rows lines characters chars entries mb gb kb mib gib kib
-    mhz ghz us ms ns px rpm tps qps rps fps""".split())
+    mhz ghz us ms ns px rpm tps qps rps fps""")
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #dd20d6c3
 @_rule("(?<=[ieO@BARbzk-])y|(?<=[@i]y&)y", "(?P<u>U)y")
@@ -305,7 +317,7 @@ def _year(p: Phrase) -> Maybe:
     if before == "the": return found if after in _YEARLY else None
     if before in ("on", "at", "over", "for", "into"): return None
     if not _UNITS.isdisjoint((after, p.low(p.end + 2))): return None
-    if before == "-" and p.letter(p.start - 2) not in "bzk": return None
+    if before == "-" and p.left2 not in "bzk": return None
     partly = p.letter(p.start - 1 - (before == "-")) in "bz"  # Late 2022 customers complained
     if p.word(p.end).islower() and after not in AFTER_YEAR and not partly or after[0] in "%°-/=": return None
     return found if before in _STRONG or year % 100 and year not in (1920, 1980, 2048) else None
@@ -382,8 +394,8 @@ def start_of(day: int, months: int) -> int:
     return floor(shifted(day, months, "month"), "month").day
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #46cca82b
-_AFTER_DAY = AFTER_YEAR | frozenset("""
-    onward too though instead last next will would should can could may might must today""".split())
+_AFTER_DAY = AFTER_YEAR | word_set("""
+    onward too though instead last next will would should can could may might must today""")
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #79ba32ea
 _MONTHLY = re.compile(
@@ -402,8 +414,15 @@ def _numbered_day(p: Phrase, n: int, months: int, weekdays: Iterable[int] = rang
     return _closest(p, [d for d in days if civil(d)[2] == n and d % 7 in weekdays], p.tense, 0.8)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #80ba0c24
+_DAYS = r"\d\d?(?:st|nd|rd|th)\s*(?:,|&|/|(?:,\s*)?\b(?:and|or)\b)\s*(?:the\s+)?"  # 12th, 19th and the 28th
+_BEFORE = r"\b(?:on|at|by|since|until|till|to|for|over|into|from|in|within|before|after|between)\s+"
+_LISTED = re.compile(rf"(?i)(?:{_BEFORE}|:\s*)(?:the\s+)?(?:{_DAYS}){{0,30}}\Z")
+_RUN = re.compile(rf"(?i)(?:{_DAYS}){{0,30}}\d\d?(?:st|nd|rd|th)\s+([a-z][\w-]*)")
+
+
 @_rule("(?<=[@BARi])e(?P<o>o)(?:Oe?(?P<x>[lpxt])(?P<u>U)|Oe(?P<u2>U))?",
-       "e?(?P<o>[on])Oe?(?P<x>[lpxt])(?P<u>U)")
+       "e?(?P<o>[on])Oe?(?P<x>[lpxt])(?P<u>U)",
+       "(?<=[.@])e?(?P<o>o)(?=,?[,&]e?o)", "(?<=[,&|/])e?(?P<o>o)")
 def _the_11th(p: Phrase) -> Maybe:
     n, i = p.value("o"), p.at("o")
     if not 1 <= n <= 31: return None
@@ -413,7 +432,9 @@ def _the_11th(p: Phrase) -> Maybe:
         return numbered(min(first + n - 1, last), "day", 0.85) if unit[0] == "month" else None
     # "monthly on the 1st" is no day
     if {*p.t.letters[max(0, i - 5):i]} & {"s", "v"} or p.low(i).isalpha(): return None
-    if p.after[:1].isalnum() and p.after not in _AFTER_DAY or _is_monthly(p): return None
+    at = p.t.spans[p.start][0]
+    noun, led = _RUN.match(p.t.text, p.t.spans[i][0]), _LISTED.search(p.t.text, max(0, at - 200), at)
+    if noun and noun[1].lower() not in _AFTER_DAY or _is_monthly(p) or not led: return None
     return _numbered_day(p, n, 3)
 
 # %% ../../nbs/05_temporal/11_rules.ipynb #56130e9e
@@ -454,9 +475,10 @@ def _recurring(letter: str, value: Any, n: int | None) -> str:
 
 
 @_rule("(?P<x>s)", "v[.]?(?P<n>[nmo])?(?P<x>[UVWwPEFMS])", "(?P<x>w)", "(?P<x>F)(?!g)",
-       "(?<=[.mn])(?P<a>a)(?P<x>U)(?!g)")
+       "[mn]?(?P<a>[.])a(?P<x>U)(?!g)",
+       "e?[olz][.]?[wWUE]?Oe?v[.]?(?P<x>U)", "v[ol][wWU]?Oe?(?P<x>U)", "(?P<x>s)@eo")
 def _set(p: Phrase) -> Maybe:
-    if p["a"] and p.before not in ("once", "twice", "thrice", "times"): return None
+    if p["a"] and p.low(p.at("a")) not in ("once", "twice", "thrice", "times"): return None
     n = p.value("n") if p["n"] in "nm" else None
     return unresolved(_recurring(p["x"], p.value("x"), n), "happens again and again", "SET")
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 import re
 from collections.abc import Sequence
 from functools import lru_cache
+from ..text.words import word_set
 
 # %% auto #0
 __all__ = ['cue', 'tense']
@@ -101,9 +102,9 @@ _TABLE = """
     + WHO / ?*s /""".strip().split("\n    ")
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #82338c61
-_TIMES = frozenset("""
+_TIMES = word_set("""
     second minute hour day week weekend fortnight month quarter year spring summer autumn fall winter to
-    time one monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun""".split())
+    time one monday tuesday wednesday thursday friday saturday sunday mon tue wed thu fri sat sun""")
 
 
 def _at(words: Sequence[str], k: int) -> str: return words[k] if 0 <= k < len(words) else ""
@@ -135,7 +136,7 @@ def cue(
     return _told("\t".join([*[""] * (2 - k), *words[max(0, k - 2):k + 2], ""][:4]))
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #cd9aba92
-_COMMAS = frozenset(", ( ) – — and but then so".split())
+_COMMAS = word_set(", ( ) – — and but then so")
 _REACH = 24  # Tokens to either side
 _MODAL = frozenset(
     "will should must can could may might would won't".split())  # What came in Friday will be read
@@ -156,10 +157,10 @@ def _nearest_cue(words: Sequence[str], i: int, j: int, stops: frozenset[str]) ->
     return left if before <= after or after == 0 and (left > 0 > right or modal) else right
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #92330201
-_OPENERS = frozenset("on by for until till before from at the this to starting due in".split())
-_UNTIL = frozenset("until till til due through by before".split())
-_EDGES = frozenset("eod cob early late mid end of day".split())
-_HAPPENED = frozenset("was were had did wasn't weren't hadn't didn't".split())
+_OPENERS = word_set("on by for until till before from at the this to starting due in")
+_UNTIL = word_set("until till til due through by before")
+_EDGES = word_set("eod cob early late mid end of day")
+_HAPPENED = word_set("was were had did wasn't weren't hadn't didn't")
 
 
 def _opening(words: Sequence[str], i: int) -> int:
@@ -185,8 +186,8 @@ def _tense_without_verb(words: Sequence[str], i: int, j: int) -> int:
     return int(scheduled or first in _BASE or first[-3:] == "ing")
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #006f5aec
-_PRESENT = frozenset("""
-    is are am i'm we're do does have has be i we you they seems looks works sounds""".split())
+_PRESENT = word_set("""
+    is are am i'm we're do does have has be i we you they seems looks works sounds""")
 
 
 def presently(
@@ -199,11 +200,11 @@ def presently(
     return not _PRESENT.isdisjoint(words[_opening(words, i):i + last])
 
 # %% ../../nbs/05_temporal/03_tense.ipynb #ddb9f7bb
-_MOVED = frozenset("""
+_MOVED = word_set("""
     slipped moved pushed postponed delayed rescheduled deferred bumped shifted push move postpone brought
-    bring put pulled advanced adjourned""".split())
+    bring put pulled advanced adjourned""")
 _SET = _MOVED | {*"extended scheduled planned set slated booked closed".split()}
-_BOUNDS = frozenset("to until till for from".split())
+_BOUNDS = word_set("to until till for from")
 
 
 def tense(

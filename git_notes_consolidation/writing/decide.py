@@ -13,7 +13,7 @@ from datetime import datetime
 from functools import cache
 from itertools import islice
 from typing import Any, NamedTuple
-from ..core.memory import Memory, as_utc, digest
+from ..core.memory import Memory, as_utc, digest, minutes_ahead
 from ..core.models import EdgeType, Judgment, MemoryEdge, MemoryMetadata
 from ..core.settings import SubconsciousnessConfig
 from ..llm.redact import secret_in
@@ -291,7 +291,7 @@ def _titled(text: str, title: str | None) -> tuple[str, str]:
 def make_fact(
     text: str,
     commit: str,  # Full object id that its note will hang on
-    now: datetime,
+    now: datetime,  # By the clock of who says it
     namespace: str = "decisions",
     title: str | None = None,  # None: the first line
     valid_from: datetime | None = None,  # When it began to be true; none: now
@@ -314,12 +314,13 @@ def make_fact(
                       "where it is kept; the user may write it all the same (--with-secrets)")
     if valid_from is not None and as_utc(valid_from) > now:
         raise BadFact(f"valid from {valid_from:%Y-%m-%d} is not yet true; remember it when it is")
-    return _with_id(Memory("", commit, namespace, summary, body, now, valid_from=valid_from, **more))
+    return _with_id(Memory("", commit, namespace, summary, body, now, valid_from=valid_from,
+                           utc_offset=minutes_ahead(now), **more))
 
 
 def _with_id(m: Memory) -> Memory:
     "Under the digest of its content, as a reader of its note names it."
-    return replace(m, id=digest("mem", m.namespace, m.timestamp.isoformat(), m.summary, m.content))
+    return replace(m, id=digest("mem", m.namespace, m.told_at.isoformat(), m.summary, m.content))
 
 # %% ../../nbs/16_writing/01_decide.ipynb #00ad35b2
 def restate(

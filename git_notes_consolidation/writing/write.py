@@ -281,10 +281,11 @@ class _Writer:
         if self._held is None or self._held.tips != seen: self._held = _read(self.repo, self.embedder)
         return self._held
 
-    def commit(self, decide: _Decide, session: str, dry_run: bool = False) -> WriteResult:
+    def commit(self, decide: _Decide, session: str, dry_run: bool = False,
+               said: datetime | None = None) -> WriteResult:
         "Decide and write, as often as it takes to be first."
         # It was said now, however long it waits
-        try: return self._first(decide, session, as_utc(self.clock()), dry_run)
+        try: return self._first(decide, session, as_utc(said or self.clock()), dry_run)
         except UnicodeEncodeError as e: raise BadFact(
             f"{e.object[e.start]!a} is half a character, and notes are UTF-8; write it in UTF-8") from None
 
@@ -457,12 +458,13 @@ def remember(
             "duplicate_of": [duplicate_of] if duplicate_of else []}
     more: dict[str, Any] = {"tags": tuple(dict.fromkeys(tags)), "importance": importance,
                             "spec": spec or None, "phase": phase or None, "secrets": secrets}
+    said = self.clock()
     def draft(held: _Held, now: datetime, client: Client | None) -> Draft:
-        new = make_fact(text, at, now, namespace, title, valid_from, **more)
+        new = make_fact(text, at, now.astimezone(said.tzinfo or UTC), namespace, title, valid_from, **more)
         return _draft_fact(self, held, new, {k: [_find_memory(held, i) for i in ids] for k,
                                           ids in told.items() if ids}, judge, client, now)
     with span("writing.remember", namespace=namespace) as log:
-        result = self.commit(draft, session, dry_run)
+        result = self.commit(draft, session, dry_run, said)
         log.set(operation=result.operation)
     count("writing.operations", 1, operation=result.operation)
     return result

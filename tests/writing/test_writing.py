@@ -47,6 +47,15 @@ def take_back(home, run): return undo(open_service(home), run, SAMPLE_NOW)
 # What becomes of a fact
 
 
+def test_yesterday_is_by_the_clock_of_who_says_it(two):
+    "At half past eight in the evening in Vancouver it is the next day in UTC."
+    evening, morning = "2026-11-10T20:30:00-08:00", "2026-11-11T08:00:00-08:00"
+    made = gnc("--now", evening, "--json", "remember", "We switched the mail provider yesterday", repo=two).json["memory_id"]
+    kept = next(m for m in read_memories(open_repo(two)).memories if m.id == made)
+    assert (kept.utc_offset, kept.told_at.isoformat()) == (-480, evening) and sound(two)
+    assert gnc("--now", morning, "recall", "when did we switch the mail provider", repo=two).out.lstrip().startswith("9 November 2026.")
+
+
 def test_the_states_are_the_designs(two):
     w = writer(two)
     assert w.remember("Cats purr.").states == ("pending", "searching", "no_match", "adding", "committed")

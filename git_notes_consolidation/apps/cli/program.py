@@ -18,7 +18,7 @@ from rich.table import Table
 from rich.text import Text
 from typing import Any, NamedTuple, TextIO, TYPE_CHECKING
 from ... import __version__
-from ...core.memory import as_utc, moment, UTC
+from ...core.memory import as_utc, local_now, moment
 from ...core.loading import load_settings, project_file, Settings
 from ...core.settings import NAMESPACE_IMPORTANCE
 from ...core.startup import FETCH_NOTES, NONE_THERE
@@ -158,8 +158,11 @@ class Call:
     @property
     def clock(self) -> Callable[[], datetime]:
         "The present, or what --now says."
-        now = self.now
-        return (lambda: now) if now else partial(datetime.now, UTC)
+        return lambda: as_utc(self.here())
+
+    def here(self) -> datetime:
+        "The same by the clock of who says it: a text's *yesterday* is by that."
+        return self.now or local_now()
 
     def settings(self, **arguments: Any) -> Settings:
         "Settings from arguments, the environment and a file."
@@ -182,12 +185,12 @@ class Call:
         def announce(n: int) -> None:
             if n > 50: self.warn(f"computing {n} vectors, once")
         s = open_recall(self.repo, self.settings(**arguments), progress=announce)
-        return replace(s, clock=self.clock)
+        return replace(s, clock=self.here)
 
     def writing(self, **arguments: Any) -> WritingService:
         "The service that writes one memory."
         from git_notes_consolidation.writing.write import open_writing
-        return open_writing(self.repo, self.settings(**arguments), clock=self.clock)
+        return open_writing(self.repo, self.settings(**arguments), clock=self.here)
 
     def warn(self, text: str, style: str = "") -> None:
         "Print a line to standard error."
@@ -266,6 +269,12 @@ def parse_date(
     try: return moment(text) if end else as_utc(text)
     except (ValueError, OverflowError): raise Usage(
         f"{option}: {text!r} is not a date; write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
+
+
+def _in_its_zone(text: str | None, when: datetime | None) -> datetime | None:
+    "A time as it was typed, in the zone that was typed with it."
+    zone = datetime.fromisoformat(text.strip()).tzinfo if text else None
+    return when.astimezone(zone) if when and zone else when
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #fdb1e1c5
 def write_file(path: Path, text: str, option: str) -> None:
@@ -392,7 +401,7 @@ def _globals(
 ) -> None:
     if as_json and as_csv: raise Usage("use either --json or --csv, not both")
     if as_csv and ctx.invoked_subcommand not in _TABLES: raise Usage(NO_TABLE)
-    ctx.obj = Call(repo, config, parse_date(now, "--now"), as_json, verbose, as_csv)
+    ctx.obj = Call(repo, config, _in_its_zone(now, parse_date(now, "--now")), as_json, verbose, as_csv)
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #b11eed9a
 # A module, and the commands that it registers

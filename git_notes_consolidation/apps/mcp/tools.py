@@ -14,7 +14,7 @@ from collections import Counter
 from datetime import datetime
 from functools import cached_property, partial
 from pydantic import Field
-from ...core.memory import Author, UTC, as_utc, moment
+from ...core.memory import Author, as_utc, local_now, moment
 from ...core.loading import Settings, load_settings, project_file
 from ...store.git import RepoError, open_repo
 
@@ -280,7 +280,7 @@ class Workspace:
     "What the tools work on: one repository, opened with the first call."
     path: str = "."  # Anywhere in it
     config: str | None = None  # A settings file; otherwise the one at the top of the worktree
-    clock: Callable[[], datetime] = partial(datetime.now, UTC)
+    clock: Callable[[], datetime] = local_now  # By which *yesterday* is meant
     arguments: Mapping[str, Any] = field(default_factory=dict)  # Settings that win over all others
     session: str = field(default_factory=lambda: uuid.uuid4().hex)  # Within one, a memory counts as used once
     client: str = ""  # The agent's program, as it names itself
@@ -307,7 +307,7 @@ class Workspace:
         "What plans and applies, perhaps with settings of one call."
         more = {k: x for k, x in arguments.items() if x is not None}
         settings = replace(self, arguments={**self.arguments, **more}).settings if more else self.settings
-        return consolidation_stores.open_service(self.path, settings, clock=self.clock)
+        return consolidation_stores.open_service(self.path, settings, clock=lambda: as_utc(self.clock()))
 
     def view(self) -> consolidation_scan.View:
         "The repository as it is now, without the words of what is forgotten."
