@@ -595,16 +595,19 @@ def notices(
     here: Here,
     questions: int,  # That wait for an answer
     ready: bool = True,  # Could the summaries be read?
+    plugin: bool = True,  # Does the host have the plugin's commands?
 ) -> dict[str, str]:  # By name; empty: nothing of that kind
     "What a person should know of this repository's memory."
     waiting = _read_json(here.common_dir, "last-run.json").get("waiting")
     return {
         "missing": "" if here.memories or not here.runs else NOT_FETCHED,
         "partial": PARTIAL if here.memories and not ready and _is_partial_clone(here) else "",
-        "never": "this repository has memories that were never consolidated; /memory:consolidate does it, or "
-                 "gnc consolidate in a terminal" if here.memories and not here.runs else "",
-        "questions": f"{questions} question{'s wait' if questions > 1 else ' waits'} for you: gnc review "
-                     "list; or let an agent judge: /memory-tools:answer-questions" if questions else "",
+        "never": "this repository has memories that were never consolidated; "
+                 f"{'/memory:consolidate does it, or ' * plugin}gnc consolidate in a terminal"
+                 f"{' does it' * (not plugin)}" if here.memories and not here.runs else "",
+        "questions": f"{questions} question{'s wait' if questions > 1 else ' waits'} for you: gnc review list"
+                     f"{'; or let an agent judge: /memory-tools:answer-questions' * plugin}"
+                     if questions else "",
         "guard": f"the last run superseded as many memories as one run may, and {waiting} more are outdated: "
                  f"gnc consolidate --dry-run shows them" if isinstance(waiting, int) and waiting > 0 else ""}
 
@@ -628,7 +631,7 @@ def _block_or_last(here: Here, s: Mapping[str, Any]) -> tuple[PreparedSession | 
     return laid, ""
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #dda7b3a0
-def _answer(here: Here, event: Mapping[str, object], env: Mapping[str, str]) -> str:
+def _answer(here: Here, event: Mapping[str, object], env: Mapping[str, str], host: str = "") -> str:
     "The context to add; empty when there is a reason to add none."
     s = settings_of(env, here.top, here.why)
     wanted = s["summaries_enabled"] and switched_on(env)
@@ -641,7 +644,7 @@ def _answer(here: Here, event: Mapping[str, object], env: Mapping[str, str]) -> 
     if here.busy and not block:
         here.notes.append("what is known is still being prepared; the next session is told it")
     session, starts = str(event.get("session_id") or ""), event.get("source") in (None, "startup")
-    said = notices(here, laid.questions if laid else 0, bool(laid)) if starts else {}
+    said = notices(here, laid.questions if laid else 0, bool(laid), not host) if starts else {}
     shown, sure = {f"!{name}": text for name, text in said.items()}, bool(laid or not here.seen)
     told = given(here.common_dir, shown | ({session: here.seen if block else ""} if session and sure else {}))
     here.notes += [text for name, text in shown.items() if text and told[name] != text]
@@ -667,27 +670,51 @@ def read_event(fd: int = 0, seconds: float = 0.8, most: int = 2**20) -> str:
     except (OSError, ValueError, RecursionError): pass
     return got.decode("utf-8", "replace")
 
+# %% ../../nbs/15_session/01_fast_start.ipynb #4ecf68e2
+HOSTS = ("claude", "codex", "gemini", "cursor", "copilot")
+_CONTEXT = {"cursor": "additional_context", "copilot": "additionalContext"}  # Where it is a key of its own
+
+
+def event_from(said: object, cwd: str) -> dict[str, Any]:
+    "A host's event under Claude Code's names; what is no event is one that names nothing."
+    event = dict(said) if isinstance(said, dict) else {}
+    roots = event.get("workspace_roots")
+    where = event.get("cwd") or (roots[0] if isinstance(roots, list) and roots else "")
+    names = (event.get(k) for k in ("session_id", "sessionId", "conversation_id"))
+    source = event.get("source")
+    return event | {"cwd": where if isinstance(where, str) and where else cwd,
+                    "session_id": next(filter(None, names), ""),
+                    "source": "startup" if source == "new" else source}
+
+
+def answer_for(
+    host: str,  # One of HOSTS; empty: the plugin
+    text: str,  # The context; empty: none
+    notes: Sequence[str],  # For a person
+) -> dict[str, Any]:
+    "What a host takes as the answer; Cursor and Copilot show a person nothing of it."
+    if host in _CONTEXT: return {_CONTEXT[host]: text} if text else {}
+    told = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}} if text else {}
+    return told | ({"systemMessage": f"memory: {'; '.join(notes)}"} if notes else {}) or {"continue": True}
+
 # %% ../../nbs/15_session/01_fast_start.ipynb #9e3ee2f9
 def session_start(
     raw: str,  # The host's event as JSON
     env: Mapping[str, str],
     cwd: str = ".",  # Where the event names no directory
+    host: str = "",  # One of HOSTS; empty: the plugin
 ) -> tuple[str, list[str]]:  # The answer as JSON, and what to say on standard error
     "A session begins: what it is told. Never an exception."
     text, here = "", None
     try:
-        said = json.loads(raw) if raw.strip() else {}
-        event = {"cwd": cwd} | (said if isinstance(said, dict) else {})
-        where = event["cwd"]
-        here = Here(where if isinstance(where, str) and os.path.isdir(where) else os.getcwd())
-        text = _answer(here, event, env)
+        event = event_from(json.loads(raw) if raw.strip() else {}, cwd)
+        here = Here(event["cwd"] if os.path.isdir(event["cwd"]) else os.getcwd())
+        text = _answer(here, event, env, host)
         if (here.common_dir and not here.busy and switched_on(env, "HOOK_CONSOLIDATION_ENABLED")
                 and something_new(here)):
             _start_python("session.hooks import background; background(sys.argv[1], 'session_start', len)",
                           here.cwd)
         why = here.why
     except Exception as e: why = [*(here.why if here else ()), f"{type(e).__name__}: {e}"]
-    told = {"hookSpecificOutput": {"hookEventName": "SessionStart", "additionalContext": text}
-            } if text else {}
-    seen = {"systemMessage": f"memory: {'; '.join(here.notes)}"} if here and here.notes else {}
-    return json.dumps(told | seen or {"continue": True}), why
+    notes = here.notes if here else []
+    return json.dumps(answer_for(host, text, notes)), [*why, *(notes if host in _CONTEXT else [])]

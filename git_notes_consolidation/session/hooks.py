@@ -21,7 +21,7 @@ from ..core.visible import visible
 from ..store.git import Repo, open_repo
 from ..store.events import Locked, hold
 from ..observability.tracing import has_sdk
-from .fast_start import environment, read_event, switched_on
+from .fast_start import environment, event_from, read_event, switched_on
 from ..consolidation.triggers import Due, Event, PRESSURE, answer, facts
 
 if TYPE_CHECKING: from git_notes_consolidation.consolidation.scan import Scope
@@ -162,14 +162,13 @@ def stop(
     event: Mapping[str, Any],  # session_id, transcript_path, cwd, hook_event_name, stop_hook_active
     say: Callable[[str], None],
     config: str | None = None,
+    host: str = "",  # Which of `fast_start.HOSTS` asks; empty: the plugin
 ) -> dict[str, Any]:
     "The Stop hook: never in the way of the stop."
     if event.get("stop_hook_active") is True:
         say("no run is started: another stop hook keeps the session going")
-    else:
-        background(event["cwd"] if isinstance(event.get("cwd"), str) and event["cwd"] else ".", "session_end",
-                   say, config)
-    return {"continue": True}
+    else: background(event_from(event, ".")["cwd"], "session_end", say, config)
+    return {} if host in ("cursor", "copilot") else {"continue": True}
 
 # %% ../../nbs/15_session/04_hooks.ipynb #05dd789f
 def event_of(raw: str) -> dict[str, Any]:
