@@ -7,8 +7,9 @@ from __future__ import annotations
 import json, re
 from ..core.visible import estimate_tokens, inert, token_counter, visible
 from ..llm.redact import redacted_memory, without_secrets
-from .fast_start import (
-    FORMAT, PreparedSession, Line, Note, SECTIONS, TAG, SummaryEntry, UNDER, UNTIL, bag, load, section, words)
+from git_notes_consolidation.session.fast_start import (
+    FORMAT, PreparedSession, Line, Note, SECTIONS, TAG, SummaryEntry, UNDER, UNTIL, bag, load, section, short_name,
+    words)
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -265,9 +266,11 @@ def _note(m: Memory, worth: float, in_part: bool, count: Callable[[str], int]) -
     text = f"{m.event_time:%Y-%m-%d} {asks}{with_full_stop(one_line(m.summary))} {body}".strip()
     text, until = text.replace("~~", "") + (" (in part outdated)" if in_part else ""), _until(m)
     more = "" if in_part else more
+    cut = len(words(f"{text} {more}")) < len(words(m.text))
+    name = f" [{short_name(m.id)}]" if cut or more else ""
     return Note(m.id, m.namespace, m.event_time.timestamp(), round(worth, 3), text,
-                count(f"- {text}\n") + UNTIL * bool(until), words(text[11:]), -1, until, more,
-                count(f" {more}"))
+                count(f"- {text}{name}\n") + UNTIL * bool(until), words(text[11:]), -1, until,
+                more, count(f" {more}"), cut)
 
 # %% ../../nbs/15_session/02_prepared.ipynb #1eb7476c
 _MOST = {"Decisions": 90, "Blockers": 30, "Patterns and learnings": 50, "Lately": 50}
