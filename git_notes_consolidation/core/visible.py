@@ -15,10 +15,12 @@ __all__ = ['estimate_tokens', 'token_counter', 'visible', 'json_line', 'inert', 
 # %% ../../nbs/01_core/04_visible.ipynb #3f2a042d
 _PIECE = re.compile(r"[A-Z]?[a-z\u00c0-\u024f]+|[A-Z]+(?![a-z\u00c0-\u024f])|[0-9]+|([!-/:-@\[-`{-~])\1*|\n"
                     r"|[^\x00-\x7f]")
-# Where a script ends, and what its characters cost: Latin marks, Greek and Cyrillic, Hebrew and Arabic, Indic
-# and Thai, rare ones, Vietnamese, Greek again, signs, CJK signs, kana and Han, rare, Hangul, full width, emoji
+# Where a script ends, and what its characters cost: Latin marks, Greek and Cyrillic, Hebrew and Arabic,
+# Indic and Thai, rare ones, Vietnamese, Greek again, signs, CJK signs, kana and Han, rare ones, Hangul, full
+# width, emoji
 _SCRIPTS = ((0x370, 40), (0x530, 14), (0x900, 24), (0x1100, 30), (0x1e00, 60), (0x1f00, 30), (0x2000, 40),
-            (0x2e80, 28), (0x3000, 50), (0xa000, 21), (0xac00, 50), (0xd7b0, 28), (0x10000, 46), (0x110000, 60))
+            (0x2e80, 28), (0x3000, 50), (0xa000, 21), (0xac00, 50), (0xd7b0, 28), (0x10000, 46),
+            (0x110000, 60))
 
 
 @lru_cache(maxsize=2**14)

@@ -17,11 +17,12 @@ from ..store.changes import remember_start
 from ..core.loading import Settings, load_settings, project_file
 from ..core.memory import UTC, as_utc
 from ..core.models import ConsolidationResult
+from ..core.startup import event_from
 from ..core.visible import visible
 from ..store.git import Repo, open_repo
 from ..store.events import Locked, hold
 from ..observability.tracing import has_sdk
-from .fast_start import environment, event_from, read_event, switched_on
+from .fast_start import environment, read_event, switched_on
 from ..consolidation.triggers import Due, Event, PRESSURE, answer, facts
 
 if TYPE_CHECKING: from git_notes_consolidation.consolidation.scan import Scope
@@ -162,7 +163,7 @@ def stop(
     event: Mapping[str, Any],  # session_id, transcript_path, cwd, hook_event_name, stop_hook_active
     say: Callable[[str], None],
     config: str | None = None,
-    host: str = "",  # Which of `fast_start.HOSTS` asks; empty: the plugin
+    host: str = "",  # Which of `startup.HOSTS` asks; empty: the plugin
 ) -> dict[str, Any]:
     "The Stop hook: never in the way of the stop."
     if event.get("stop_hook_active") is True:

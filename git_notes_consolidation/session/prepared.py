@@ -7,9 +7,8 @@ from __future__ import annotations
 import json, re
 from ..core.visible import estimate_tokens, inert, token_counter, visible
 from ..llm.redact import redacted_memory, without_secrets
-from git_notes_consolidation.session.fast_start import (
-    FORMAT, PreparedSession, Line, Note, SECTIONS, TAG, SummaryEntry, UNDER, UNTIL, bag, load, section, short_name,
-    words)
+from .fast_start import (
+    FORMAT, PreparedSession, Line, Note, SECTIONS, TAG, SummaryEntry, UNDER, UNTIL, bag, load, section, words)
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -267,7 +266,7 @@ def _note(m: Memory, worth: float, in_part: bool, count: Callable[[str], int]) -
     text, until = text.replace("~~", "") + (" (in part outdated)" if in_part else ""), _until(m)
     more = "" if in_part else more
     cut = len(words(f"{text} {more}")) < len(words(m.text))
-    name = f" [{short_name(m.id)}]" if cut or more else ""
+    name = f" [{m.id[4:9]}]" if cut or more else ""
     return Note(m.id, m.namespace, m.event_time.timestamp(), round(worth, 3), text,
                 count(f"- {text}{name}\n") + UNTIL * bool(until), words(text[11:]), -1, until,
                 more, count(f" {more}"), cut)

@@ -264,9 +264,9 @@ def settings_without(raw: bytes, lines: Sequence[Lines], shown: str) -> bytes | 
 # %% ../../nbs/16_writing/12_hosts.ipynb #dd3a4075
 BEGIN = "<!-- gnc memory: gnc setup agents-md replaces this section -->"
 END = "<!-- gnc memory: end -->"
-ASK = ("More: `gnc recall \"QUESTION\"`, or the tool `memory_recall`. When something is decided or learned that "
-       "another session will need: `gnc remember \"THE FACT, AND WHY\" --namespace decisions` (or learnings, "
-       "blockers), or `memory_store`.")
+ASK = ('More: `gnc recall "QUESTION"`, or the tool `memory_recall`. When something is decided or learned '
+       'that another session will need: `gnc remember "THE FACT, AND WHY" --namespace decisions` (or learnings, '
+       'blockers), or the tool `memory_store`.')
 
 
 def _section_at(text: str, shown: str) -> tuple[int, int] | None:
@@ -275,8 +275,8 @@ def _section_at(text: str, shown: str) -> tuple[int, int] | None:
     if marks == [0, 0]: return None
     start, end = text.find(BEGIN), text.find(END)
     if marks != [1, 1] or end < start:
-        raise BadFile(f"{shown}: the marks of the section must be there once each, in order; mend them: {BEGIN} "
-                      f"and {END}")
+        raise BadFile(f"{shown}: the marks of the section must be there once each, in order; mend them: "
+                      f"{BEGIN} and {END}")
     end += len(END)
     return start, end + len(re.match(r"\r?\n|", text[end:])[0])  # type: ignore[index]
 

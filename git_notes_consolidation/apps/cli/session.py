@@ -8,7 +8,8 @@ import os, sys, typer
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
-from ...session.fast_start import HOSTS, SessionContext, session_of, session_start
+from ...core.startup import HOSTS
+from ...session.fast_start import SessionContext, session_of, session_start
 from ...session.hooks import speak, stop
 from ...store.git import open_repo, Repo
 from .program import app, Call, examples, option, Usage

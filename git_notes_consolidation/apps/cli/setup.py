@@ -102,8 +102,8 @@ def _state(call: Call, host: Host, user: bool) -> str:  # on, off, part, or what
 
 
 def _states(call: Call) -> list[dict[str, Any]]:
-    rows = [{"host": h.name, "title": h.title, "project": _state(call, h, False), "user": _state(call, h, True)}
-            for h in HOSTS.values()]
+    rows = [{"host": h.name, "title": h.title, "project": _state(call, h, False),
+             "user": _state(call, h, True)} for h in HOSTS.values()]
     try: top = _top(call)
     except (Usage, RepoError): return rows
     files = [p for p in ("AGENTS.md", "GEMINI.md", "CLAUDE.md") if (top / p).is_file()
@@ -132,8 +132,8 @@ def _list(call: Call, check: bool) -> None:
     problems += [f"{r['title']}: {r[k]}" for r in rows if r["host"] in HOSTS for k in ("project", "user")
                  if r[k] not in ("on", "off", "part")]
     twice = [r["title"] for r in live if r["project"] == r["user"] == "on"]
-    problems += [f"{x} has the hook in the project and for you: a session is told everything twice; gnc setup "
-                 "HOST --undo --user takes one away" for x in twice]
+    problems += [f"{x} has the hook in the project and for you, so a session is told everything twice; take "
+                 "one away with --undo --apply" for x in twice]
     for r in live if check else ():
         n, why = _told(call, r["host"])
         r["told"] = n
@@ -157,8 +157,8 @@ def _after(call: Call, host: Host, user: bool, changes: Sequence[Change]) -> Pri
     said: Printed = [host.then] if changes else []
     server = not any(x.user if user else x.file for x in host.tools)
     if not find_spec("mcp"):
-        said.append("The tools are left out; for them: pipx inject git-notes-consolidation mcp, then again. The "
-                    "block needs none.")
+        said.append("The tools are left out; for them: pipx inject git-notes-consolidation mcp, then again. "
+                    "The block needs none.")
     elif server: said.append(f"The tools, if you want them: {host.say}")
     return said + ([] if shutil.which("gnc") else [Text(f"! {_PATH}", style="yellow")])
 
@@ -207,11 +207,13 @@ def setup(
         if apply or undo or user: raise Usage("for which agent? gnc setup codex; gnc setup lists them")
         return _list(call, check)
     if check: raise Usage("--check looks at all of them; leave out the agent's name")
-    if host not in (*HOSTS, AGENTS): raise Usage(f"no agent {host} is known; choose {', '.join((*HOSTS, AGENTS))}")
+    if host not in (*HOSTS, AGENTS):
+        raise Usage(f"no agent {host} is known; choose {', '.join((*HOSTS, AGENTS))}")
     again = " ".join(["gnc setup", host, *["--undo"] * undo, *["--user"] * user])
     if host == AGENTS:
         if user: raise Usage("a memory belongs to a repository; leave out --user")
-        changes, then = _section_change(call, file, tokens, undo), ["Run it again when the memory has changed."]
+        changes = _section_change(call, file, tokens, undo)
+        then: Printed = ["Run it again when the memory has changed."]
         if file != "AGENTS.md": again += f" --file {file}"
         if tokens != 2000: again += f" --tokens {tokens}"
     else:
