@@ -24,7 +24,7 @@ from .reading import ARCHIVE, MemoryFile, entries_of
 from .tidy import Edit, FilePlan, Taken, still_says, with_edits
 
 # %% auto #0
-__all__ = ['MOST', 'new_file']
+__all__ = ['MOST', 'write_whole']
 
 # %% ../../nbs/16_writing/09_archive.ipynb #b554e7ff
 class Changed(Guard):
@@ -184,10 +184,14 @@ def _writable_mode(path: Path, shown: str) -> int:
     raise BadFile(f"{shown}, or its folder, is write-protected; allow writing, and run it again")
 
 # %% ../../nbs/16_writing/09_archive.ipynb #40148153
-def new_file(path: Path, raw: bytes) -> None:
-    "Make a file, and nothing where there is one."
+def write_whole(
+    path: Path,
+    raw: bytes,
+    expected: bytes | None,  # None: there is no file
+) -> None:
+    "Put other bytes in a file's place, or make it."
     path.parent.mkdir(parents=True, exist_ok=True)
-    _replace(path, raw, None, 0o644)
+    _replace(path, raw, expected, 0o644 if expected is None else _writable_mode(path, path.name))
 
 # %% ../../nbs/16_writing/09_archive.ipynb #c4079ccb
 _Row = Mapping[str, Any]

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from ..core.visible import visible
 from ..session.fast_start import QUOTED
-from .archive import apply_tidy, new_file
+from .archive import Changed, apply_tidy, write_whole
 from .markdown import BadFile, LARGEST
 from .reading import MemoryFile
 from .tidy import Edit, FilePlan
@@ -265,8 +265,8 @@ def settings_without(raw: bytes, lines: Sequence[Lines], shown: str) -> bytes | 
 BEGIN = "<!-- gnc memory: gnc setup agents-md replaces this section -->"
 END = "<!-- gnc memory: end -->"
 ASK = ('More: `gnc recall "QUESTION"`, or the tool `memory_recall`. When something is decided or learned '
-       'that another session will need: `gnc remember "THE FACT, AND WHY" --namespace decisions` (or learnings, '
-       'blockers), or the tool `memory_store`.')
+       'that another session will need: `gnc remember "THE FACT, AND WHY" --namespace decisions` (or '
+       'learnings, blockers), or the tool `memory_store`.')
 
 
 def _section_at(text: str, shown: str) -> tuple[int, int] | None:
@@ -313,6 +313,7 @@ class Change:
     real: Path
     before: bytes | None  # None: there is no file
     after: bytes | None  # None: it goes
+    settings: bool = True  # Else what somebody wrote may go, and lies in the archive
 
     @property
     def diff(self) -> str:
@@ -323,22 +324,28 @@ class Change:
         return "\n".join(difflib.unified_diff(was, now, a, b, n=2, lineterm=""))
 
 
-def change_of(top: Path, name: str, after: Callable[[bytes | None], bytes | None]) -> Change:
+def change_of(top: Path, name: str, after: Callable[[bytes | None], bytes | None], settings: bool = True
+              ) -> Change:
     "What a function makes of a file."
     real = settings_file(top, name)
     if real.exists() and real.stat().st_size > LARGEST: raise BadFile(f"{name} is too large")
     before = real.read_bytes() if real.exists() else None
-    return Change(name, real, before, after(before))
+    return Change(name, real, before, after(before), settings)
 
 
 def write_change(c: Change, now: datetime) -> None:
-    "Write a change; what stood there is in the archive."
-    if c.before is None:
-        if c.after is not None: new_file(c.real, c.after)
-        return
-    f = MemoryFile(c.shown, c.real, c.before, (), now)
-    apply_tidy(FilePlan(f, edits=(_edit(c.before, c.after or b""),)), now)
+    "Write a change, if the file is still what was looked at."
+    if c.before is None or c.after is not None and c.settings: return _write_whole(c)
+    if c.settings:
+        if c.real.read_bytes() != c.before: raise Changed(f"{c.shown} has changed since; nothing was removed")
+    else:
+        f = MemoryFile(c.shown, c.real, c.before, (), now)
+        apply_tidy(FilePlan(f, edits=(_edit(c.before, c.after or b""),)), now)
     if c.after is None: c.real.unlink()
+
+
+def _write_whole(c: Change) -> None:
+    if c.after is not None: write_whole(c.real, c.after, c.before)
 
 
 def _edit(before: bytes, after: bytes) -> Edit:

@@ -82,7 +82,7 @@ def _section_change(call: Call, name: str, tokens: int, undo: bool) -> list[Chan
     def after(raw: bytes | None) -> bytes | None:
         if not undo: return writing_hosts.with_section(raw, text, name)
         return None if raw is None else writing_hosts.without_section(raw, name)
-    c = writing_hosts.change_of(_top(call), name, after)
+    c = writing_hosts.change_of(_top(call), name, after, False)
     return [c] if c.before != c.after else []
 
 # %% ../../../nbs/19_apps/03_cli/09_setup.ipynb #b2be7e2d
