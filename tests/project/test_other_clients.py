@@ -27,8 +27,8 @@ def codex(home, repo, url, *more):
 def gemini(home, repo, url):
     (home / ".gemini").mkdir(exist_ok=True)
     if not (home / ".gemini" / "settings.json").exists():
-        (home / ".gemini" / "settings.json").write_text(json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}, "general": {"disableAutoUpdate": True},
-                                                                    "privacy": {"usageStatisticsEnabled": False}}))
+        quiet = {"general": {"disableAutoUpdate": True}, "privacy": {"usageStatisticsEnabled": False}}
+        (home / ".gemini" / "settings.json").write_text(json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}} | quiet))
     return ["gemini", "-m", "gemini-2.5-flash", "-p", "hello"], {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
 
 
