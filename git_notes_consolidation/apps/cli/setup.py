@@ -6,6 +6,7 @@
 from __future__ import annotations
 import json, os, shutil, typer
 from collections.abc import Sequence
+from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
 from rich.table import Table
@@ -33,6 +34,12 @@ def _top(call: Call) -> Path:
     raise Usage("this repository has no worktree; run it where its files are, or add --user")
 
 
+def _worktree(call: Call) -> Path | None:
+    "The same, or none."
+    try: return _top(call)
+    except (Usage, RepoError): return None
+
+
 def _places(call: Call, host: Host, user: bool) -> tuple[Path, list[tuple[str, list[Lines]]]]:
     "The folder, and the lines by the file below it."
     moved = os.environ.get(host.home, "") if user and host.home else ""
@@ -48,6 +55,7 @@ def _changes(call: Call, host: Host, user: bool, undo: bool) -> list[Change]:
     "What would be done to its files."
     top, rows = _places(call, host, user)
     found = [_change(top, name, lines, undo) for name, lines in rows]
+    if user: found = [replace(c, shown=str(c.real).replace(f"{Path.home()}/", "~/", 1)) for c in found]
     return [c for c in found if c.before != c.after]
 
 
@@ -89,7 +97,7 @@ def _section_change(call: Call, name: str, tokens: int, undo: bool) -> list[Chan
 def _state(call: Call, host: Host, user: bool) -> str:  # on, off, part, or what is wrong
     "Is a host set up here?"
     try: top, rows = _places(call, host, user)
-    except Usage: return "off"
+    except (Usage, RepoError): return "-"
     there = list[str]()
     for name, lines in rows:
         try:
@@ -104,8 +112,8 @@ def _state(call: Call, host: Host, user: bool) -> str:  # on, off, part, or what
 def _states(call: Call) -> list[dict[str, Any]]:
     rows = [{"host": h.name, "title": h.title, "project": _state(call, h, False),
              "user": _state(call, h, True)} for h in HOSTS.values()]
-    try: top = _top(call)
-    except (Usage, RepoError): return rows
+    top = _worktree(call)
+    if not top: return rows
     files = [p for p in ("AGENTS.md", "GEMINI.md", "CLAUDE.md") if (top / p).is_file()
              and writing_hosts.BEGIN in (top / p).read_text(encoding="utf-8", errors="replace")]
     return [*rows, {"host": AGENTS, "title": "a file", "project": ", ".join(files) or "off", "user": "-"}]
@@ -130,11 +138,11 @@ def _list(call: Call, check: bool) -> None:
     live = [r for r in rows if r["host"] in HOSTS and ({r["project"], r["user"]} & {"on", "part"})]
     if live and not shutil.which("gnc"): problems.append(_PATH)
     problems += [f"{r['title']}: {r[k]}" for r in rows if r["host"] in HOSTS for k in ("project", "user")
-                 if r[k] not in ("on", "off", "part")]
+                 if r[k] not in ("on", "off", "part", "-")]
     twice = [r["title"] for r in live if r["project"] == r["user"] == "on"]
     problems += [f"{x} has the hook in the project and for you, so a session is told everything twice; take "
                  "one away with --undo --apply" for x in twice]
-    for r in live if check else ():
+    for r in live if check and _worktree(call) else ():
         n, why = _told(call, r["host"])
         r["told"] = n
         if not n: problems.append(f"{r['title']} would be told nothing: {why}")
@@ -166,7 +174,8 @@ def _after(call: Call, host: Host, user: bool, changes: Sequence[Change]) -> Pri
 def _plugin_is_on(call: Call) -> bool:
     "Does Claude Code have the plugin, which brings the hook?"
     home = Path(os.environ.get("CLAUDE_CONFIG_DIR") or Path.home() / ".claude")
-    for p in (home / "settings.json", _top(call) / ".claude" / "settings.json"):
+    top = _worktree(call)
+    for p in (home / "settings.json", *([top / ".claude" / "settings.json"] if top else [])):
         try: on = json.loads(p.read_bytes())["enabledPlugins"]
         except (OSError, ValueError, KeyError, TypeError, RecursionError): continue
         if isinstance(on, dict) and on.get("memory@git-notes-consolidation"): return True

@@ -247,7 +247,8 @@ def question(
     def whole(key: str) -> str:
         return visible_text(texts.get(str(q.get(key)), ""), 2000) or text(f"{key}_says")
     return Question(q["id"], text("type", 40) or text("what", 40), q.get("source"),
-                    whole("source") or text("title"), q.get("target"), whole("target"), text("reason"), text("span") or None)
+                    whole("source") or text("title"), q.get("target"),
+                    whole("target"), text("reason"), text("span") or None)
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #3a5a3490
 @dataclass(frozen=True)
@@ -511,7 +512,8 @@ def memory_review(
     if action == "list":
         rows = consolidation_status.questions(v)
         if id:
-            i = store_reader.resolve(id, [*(m.id for m in v.scan.memories), *v.state.reviews], v.scan.memories)
+            names = [*(m.id for m in v.scan.memories), *v.state.reviews]
+            i = store_reader.resolve(id, names, v.scan.memories)
             rows = [q for q in rows if i in (q["id"], q.get("source"), q.get("target"))]
         page, more = _page(rows, after)
         there = {m.id: m.text for m in v.scan.memories}
