@@ -12,14 +12,15 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from ..core.visible import visible
 from ..session.fast_start import QUOTED
+from ..staleness.file_names import BEGIN, END
 from .archive import Changed, apply_tidy, write_whole
 from .markdown import BadFile, LARGEST
 from .reading import MemoryFile
 from .tidy import Edit, FilePlan
 
 # %% auto #0
-__all__ = ['HOSTS', 'BEGIN', 'END', 'ASK', 'Lines', 'Host', 'settings_file', 'settings_text', 'is_there', 'with_section',
-           'without_section', 'section_of', 'Change', 'change_of', 'write_change']
+__all__ = ['HOSTS', 'ASK', 'Lines', 'Host', 'settings_file', 'settings_text', 'is_there', 'with_section', 'without_section',
+           'section_of', 'Change', 'change_of', 'write_change']
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #fc3dd1a7
 _read = json.JSONDecoder().raw_decode
@@ -262,8 +263,6 @@ def settings_without(raw: bytes, lines: Sequence[Lines], shown: str) -> bytes | 
     return None if alone else text.encode()
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #dd3a4075
-BEGIN = "<!-- gnc memory: gnc setup agents-md replaces this section -->"
-END = "<!-- gnc memory: end -->"
 ASK = ('More: `gnc recall "QUESTION"`, or the tool `memory_recall`. When something is decided or learned '
        'that another session will need: `gnc remember "THE FACT, AND WHY" --namespace decisions` (or '
        'learnings, blockers), or the tool `memory_store`.')
