@@ -102,8 +102,9 @@ def with_value(
         if not (p := _find(text, at, key)):
             return _insert(text, at, _member(path[n:], [value] if append else value))
         at = p.at
-    if not append or value in parts_of(text, at)[0]: return text
+    if not append: return text
     if text[at] != "[": raise BadFile(f"{'.'.join(path)} is not a list there")
+    if any(p.value == value for p in parts_of(text, at)[0]): return text
     return _insert(text, at, lambda unit: json.dumps(value, indent=unit))
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #d10a5c6f

@@ -203,7 +203,8 @@ def test_the_hook_loads_next_to_nothing(sampled):
 
 
 @pytest.mark.parametrize("host, event, key", [
-    ("claude", {"cwd": "HERE", "session_id": "1", "source": "startup"}, "hookSpecificOutput"), ("codex", {"cwd": "HERE", "session_id": "2"}, "hookSpecificOutput"),
+    ("claude", {"cwd": "HERE", "session_id": "1", "source": "startup"}, "hookSpecificOutput"),
+    ("codex", {"cwd": "HERE", "session_id": "2"}, "hookSpecificOutput"),
     ("gemini", {"cwd": "HERE", "session_id": "3", "source": "startup"}, "hookSpecificOutput"),
     ("cursor", {"conversation_id": "4", "workspace_roots": ["HERE"]}, "additional_context"),
     ("copilot", {"sessionId": "5", "cwd": "HERE", "source": "new", "timestamp": 1}, "additionalContext")])
@@ -212,7 +213,8 @@ def test_each_host_is_answered_in_its_form(sampled, tmp_path, host, event, key):
     done = subprocess.run([*COMMAND, "hook", "session-start", "--host", host], input=raw, capture_output=True, cwd=tmp_path)
     said = json.loads(done.stdout)
     text = said[key]["additionalContext"] if key == "hookSpecificOutput" else said[key]
-    assert done.returncode == 0 and blocks(text) == (1, 1) and set(said) <= {key, "systemMessage"} and "/memory" not in said.get("systemMessage", "")
+    assert done.returncode == 0 and blocks(text) == (1, 1)
+    assert set(said) <= {key, "systemMessage"} and "/memory" not in said.get("systemMessage", "")
     stopped = subprocess.run([*COMMAND, "hook", "stop", "--host", host], input=raw, capture_output=True, cwd=tmp_path)
     assert stopped.returncode == 0 and json.loads(stopped.stdout) in ({}, {"continue": True})
     for bad in (b"", b"[1]", b'{"workspace_roots": 3, "cwd": []}', b"[" * 9999):
