@@ -29,7 +29,8 @@ def gemini(home, repo, url):
     if not (home / ".gemini" / "settings.json").exists():
         quiet = {"general": {"disableAutoUpdate": True}, "privacy": {"usageStatisticsEnabled": False}}
         (home / ".gemini" / "settings.json").write_text(json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}} | quiet))
-    return ["gemini", "-m", "gemini-2.5-flash", "-p", "hello"], {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+    allowed = "mcp_memory_memory_recall,mcp_memory_memory_history"  # In a script it leaves out what it would have to ask for
+    return ["gemini", "-m", "gemini-2.5-flash", "--allowed-tools", allowed, "-p", "hello"], {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
 
 
 def copilot(home, repo, url):
