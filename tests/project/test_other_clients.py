@@ -30,7 +30,8 @@ def gemini(home, repo, url):
         quiet = {"general": {"disableAutoUpdate": True}, "privacy": {"usageStatisticsEnabled": False}}
         (home / ".gemini" / "settings.json").write_text(json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}} | quiet))
     allowed = "mcp_memory_memory_recall,mcp_memory_memory_history"  # In a script it leaves out what it would have to ask for
-    return ["gemini", "-m", "gemini-2.5-flash", "--allowed-tools", allowed, "-p", "hello"], {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+    words = ["gemini", "-m", "gemini-2.5-flash", "--allowed-tools", allowed, "-p", "hello"]
+    return words, {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
 
 
 def copilot(home, repo, url):
