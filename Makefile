@@ -83,9 +83,9 @@ plugin-test: $(VENV)/.installed-dev $(PLUGIN)/.installed  ## Beside the real plu
 	@printf '\n== beside git-notes-memory\n'
 	@GNC_PLUGIN_PYTHON='$(CURDIR)/$(PLUGIN)/bin/python' $(BIN)/pytest -q tests/project/test_real_plugin.py $(PYTEST_ARGS)
 
-client-test: $(VENV)/.installed-dev .client/.installed  ## The plugin in the real Claude Code, with a stand-in for the model's API on this machine
-	@printf '\n== in Claude Code\n'
-	@$(BIN)/pytest -q tests/project/test_real_client.py $(PYTEST_ARGS)
+client-test: $(VENV)/.installed-dev .client/.installed .client/.others  ## The plugin in the real Claude Code, and gnc setup in Codex, Gemini and Copilot CLI, with stand-ins for the models' APIs
+	@printf '\n== in Claude Code, Codex, Gemini CLI and Copilot CLI\n'
+	@$(BIN)/pytest -q tests/project/test_real_client.py tests/project/test_other_clients.py $(PYTEST_ARGS)
 
 model: $(VENV)/.installed-dev .model/.installed  ## A small language model on this machine, and how to point gnc at it; it judges at chance
 	@$(PY) tools/model.py serve
@@ -144,6 +144,7 @@ test-more: slow notebooks-test docs-check wheel  # What `make test-all` does bey
 slow: install  ## pytest, what is slow
 	@printf '\n== slow tests\n'
 	@$(MAKE) --no-print-directory .client/.installed || echo "Claude Code cannot be fetched; its tests are skipped."
+	@$(MAKE) --no-print-directory .client/.others || echo "The other agents cannot be fetched; their tests are skipped."
 	@$(BIN)/pytest -q -n $(WORKERS) --dist worksteal -m slow $(PYTEST_ARGS)
 
 notebooks-test: install  ## The chapters and the guide as nbdev runs them; `make test` has run the research notebooks
@@ -185,6 +186,16 @@ CLIENT_VERSION ?= 2.1.197
 	@command -v npm > /dev/null || { echo "npm is not there, and the client comes from it"; exit 1; }
 	@echo "fetching Claude Code $(CLIENT_VERSION) into .client, 380 MB"
 	@npm install --silent --no-audit --no-fund --no-save --prefix .client @anthropic-ai/claude-code@$(CLIENT_VERSION)
+	@touch $@
+
+# The other agents in the versions that the guide names; CODEX_VERSION=latest and so on try the newest.
+CODEX_VERSION ?= 0.171.0
+GEMINI_VERSION ?= 0.61.0
+COPILOT_VERSION ?= 1.0.102
+.client/.others: .client/.installed
+	@echo "fetching Codex, Gemini CLI and Copilot CLI into .client, 800 MB"
+	@npm install --silent --no-audit --no-fund --no-save --prefix .client @anthropic-ai/claude-code@$(CLIENT_VERSION) \
+	  @openai/codex@$(CODEX_VERSION) @google/gemini-cli@$(GEMINI_VERSION) @github/copilot@$(COPILOT_VERSION)
 	@touch $@
 
 $(VENV)/.installed-%: settings.ini setup.py constraints.txt | $(BIN)/pip

@@ -27,13 +27,18 @@ def _too_old(args: "list[str]", version: str) -> "NoReturn":
     sys.exit(1)
 
 # %% ../../nbs/19_apps/04_entry.ipynb #7bf99079
-def _stop() -> "NoReturn":
+def _host_of(words: "list[str]") -> "str | None":
+    "Which host calls a hook with these options; none: the command line has to look at them."
+    return "" if not words else words[1] if len(words) == 2 and words[0] == "--host" else None
+
+
+def _stop(host: str) -> "NoReturn":
     "The other hook, which starts no command line either."
     from git_notes_consolidation.session.hooks import speak, stop
-    sys.exit(speak(stop, "stop"))
+    sys.exit(speak(lambda event, say: stop(event, say, host=host), "stop"))
 
 
-def _session_start(seconds: float = 4.5) -> "NoReturn":
+def _session_start(host: str, seconds: float = 4.5) -> "NoReturn":
     """The hook's standard input to its standard output; always 0 and in time, and without the time that
     Python takes to put itself away."""
     gc.disable()
@@ -43,8 +48,10 @@ def _session_start(seconds: float = 4.5) -> "NoReturn":
         _at_most(
             seconds, '{"continue": true, "systemMessage": "memory: git or the disk did not answer in time, '
             'so this session begins without the memory of the project. See: gnc doctor"}')
+        from git_notes_consolidation.core.startup import HOSTS
         from git_notes_consolidation.session.fast_start import read_event, session_start
-        answer, why = session_start(read_event(), os.environ)
+        answer, why = session_start(read_event(), os.environ, host=host)
+        if host not in ("", *HOSTS): why.append(f"--host {host}: choose {', '.join(HOSTS)}")
     except BaseException as e: why = [type(e).__name__]
     try:
         _at_most(0, "")
@@ -84,8 +91,9 @@ def main() -> None:
     if tuple(sys.version_info) < (3, 11): _too_old(sys.argv[1:], sys.version.split()[0])
     if sys.argv[1:] == ["--version"]: print(f"gnc {__version__}"); return
     if _works_for_a_judge(): print('{"continue": true}'); return
-    if sys.argv[1:] == ["hook", "session-start"]: _session_start()
-    if sys.argv[1:] == ["hook", "stop"]: _stop()
+    host = _host_of(sys.argv[3:])
+    if sys.argv[1:3] == ["hook", "session-start"] and host is not None: _session_start(host)
+    if sys.argv[1:3] == ["hook", "stop"] and host is not None: _stop(host)
     gc.set_threshold(100_000, 20, 50)
     restore = _stop_quietly()
     from git_notes_consolidation.observability.telemetry import instrumented

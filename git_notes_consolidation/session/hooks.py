@@ -17,6 +17,7 @@ from ..store.changes import remember_start
 from ..core.loading import Settings, load_settings, project_file
 from ..core.memory import UTC, as_utc
 from ..core.models import ConsolidationResult
+from ..core.startup import event_from
 from ..core.visible import visible
 from ..store.git import Repo, open_repo
 from ..store.events import Locked, hold
@@ -162,14 +163,13 @@ def stop(
     event: Mapping[str, Any],  # session_id, transcript_path, cwd, hook_event_name, stop_hook_active
     say: Callable[[str], None],
     config: str | None = None,
+    host: str = "",  # Which of `startup.HOSTS` asks; empty: the plugin
 ) -> dict[str, Any]:
     "The Stop hook: never in the way of the stop."
     if event.get("stop_hook_active") is True:
         say("no run is started: another stop hook keeps the session going")
-    else:
-        background(event["cwd"] if isinstance(event.get("cwd"), str) and event["cwd"] else ".", "session_end",
-                   say, config)
-    return {"continue": True}
+    else: background(event_from(event, ".")["cwd"], "session_end", say, config)
+    return {} if host in ("cursor", "copilot") else {"continue": True}
 
 # %% ../../nbs/15_session/04_hooks.ipynb #05dd789f
 def event_of(raw: str) -> dict[str, Any]:

@@ -23,8 +23,9 @@ from ..store.events import REFS, read_events, replace_file
 from ..store.git import MEM, Repo
 from ..store.reader import read_memories
 from ..store.state import (
-    State, fold, open_questions, probably_replaced, stood_for, with_state)
+    State, fold, open_questions, probably_replaced, refused, stood_for, with_state)
 from ..store.versions import end_of
+from ..supersession.judge import PROBABLE, successors
 from ..text.factuality import is_fragment, stance
 from ..text.words import with_full_stop
 from ..text.topics import own_sentences
@@ -264,9 +265,11 @@ def _note(m: Memory, worth: float, mark: str, count: Callable[[str], int]) -> No
     text = f"{m.event_time:%Y-%m-%d} {asks}{with_full_stop(one_line(m.summary))} {body}".strip()
     text, until = text.replace("~~", "") + (f" ({mark})" if mark else ""), _until(m)
     more = "" if mark else more
+    cut = len(words(f"{text} {more}")) < len(words(m.text))
+    name = f" [{m.id[4:9]}]" if cut or more else ""
     return Note(m.id, m.namespace, m.event_time.timestamp(), round(worth, 3), text,
-                count(f"- {text}\n") + UNTIL * bool(until), words(text[11:]), -1, until, more,
-                count(f" {more}"))
+                count(f"- {text}{name}\n") + UNTIL * bool(until), words(text[11:]), -1, until,
+                more, count(f" {more}"), cut)
 
 # %% ../../nbs/15_session/02_prepared.ipynb #1eb7476c
 _MOST = {"Decisions": 90, "Blockers": 30, "Patterns and learnings": 50, "Lately": 50}
@@ -306,12 +309,20 @@ def prepared_notes(
     count: Callable[[str], int] = estimate_tokens,
 ) -> list[Note]:
     "The single memories that a session may be told."
-    there = {m.id: m for m, _ in found}
+    there, edges = {m.id: m for m, _ in found}, _supersedes(state)
     asked = (r for r in open_questions(state).values() if r.get("type") == "supersedes")
     parts = {r.get("target"): "perhaps in part outdated" for r in asked if r.get("kind_of") == "partial"}
-    parts |= {e.target_id: "in part outdated" for e in _supersedes(state) if e.kind == "partial"}
-    later = {a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
-             and there[a].event_time < there[b].event_time}
+    parts |= {e.target_id: "in part outdated" for e in edges if e.kind == "partial"}
+    no = refused(state) | state.edges.keys()  # What is settled is no guess any more
+    # What a model called the newer word gives way to nothing that it could have seen
+    sure = {e.source_id: e.created_at for e in edges if e.by == "llm" and e.created_at}
+    placed = {e.source_id for e in edges if e.by != "llm" and e.kind != "partial"}
+    def line(older: Memory, newer: Memory) -> float:
+        settled = older.id in sure and newer.timestamp <= sure[older.id] or newer.id in placed
+        return 2.0 if settled or MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no else PROBABLE
+    later = successors([*there.values()], line) | {
+        a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
+        and there[a].event_time < there[b].event_time}
     at = {i: n for n, i in enumerate(there)}
     notes = [_note(m, worth, parts.get(m.id, ""), count) for m, worth in found]
     heads = [end_of(x.id, lambda i: later.get(i, i)) for x in notes]

@@ -248,12 +248,24 @@ def _in_block(token: Any) -> Iterator[FileName]:
             yield from _commands(x, first + n, "shell", x)
 
 # %% ../../nbs/12_staleness/04_file_names.ipynb #23caad67
+BEGIN = "<!-- gnc memory: gnc setup agents-md replaces this section -->"
+END = "<!-- gnc memory: end -->"
+
+
+def _without_memories(text: str) -> str:
+    "The text, with blank lines in place of such a section."
+    begin = text.find(BEGIN)
+    end = text.find(END, begin) if begin >= 0 else -1
+    return text if end < 0 else text[:begin] + "\n" * text.count("\n", begin, end) + text[end:]
+
+
 @lru_cache(maxsize=256)
 def file_names(
     text: str,  # Markdown
 ) -> tuple[FileName, ...]:  # In the order of its lines
     "What a file names."
     blank = _FRONT.sub(lambda m: "\n" * m[0].count("\n"), re.sub(r"\r\n?", "\n", text.removeprefix("\ufeff")))
+    blank = _without_memories(blank)
     lines, found, under, lead, before = blank.split("\n"), list[FileName](), "", "", ""
     for t in _parser().parse(blank):
         if t.type == "inline" and t.map:

@@ -22,7 +22,7 @@ from ..text.subjects import tie, weight_of
 
 # %% auto #0
 __all__ = ['JUDGE', 'NO_CLAIM', 'SURE', 'DOUBTED', 'WORTH_ASKING', 'SAME_TITLE_COSINE', 'features', 'chance', 'behind_others',
-           'compared_pairs', 'weigh', 'judge_pair', 'unsure', 'to_confirm', 'denies_replacement']
+           'compared_pairs', 'successors', 'weigh', 'judge_pair', 'unsure', 'to_confirm', 'denies_replacement']
 
 # %% ../../nbs/10_supersession/10_judge.ipynb #5451c974
 WEIGHTS = {"title_in_text": 2.12, "newer_title": 1.5, "one_word": -1.51, "behind": -2.45,
@@ -101,6 +101,19 @@ def compared_pairs(
         for said, having in ((title, titled), (lead, leading)):
             for w in said: having[w].append(n)
     return out
+
+# %% ../../nbs/10_supersession/10_judge.ipynb #504325a7
+def successors(
+    memories: Iterable[Memory],
+    # From which probability on the newer one marks the older one
+    line: Callable[[Memory, Memory], float] = lambda older, newer: PROBABLE,
+) -> dict[str, str]:  # The older one's id to the newer one's
+    "Which memory is probably outdated, and by which other."
+    best: dict[str, tuple[float, str]] = {}
+    for m, n, x in compared_pairs(memories, PROBABLE):
+        if (p := probability(x)) >= line(m, n):
+            best[m.id] = max(best.get(m.id, (0.0, "")), (p, n.id))
+    return {i: n for i, (_, n) in best.items()}
 
 # %% ../../nbs/10_supersession/10_judge.ipynb #5b6fe4a3
 JUDGE = "offline-10"  # Changes whenever the same pair may be judged otherwise

@@ -24,7 +24,7 @@ from .reading import ARCHIVE, MemoryFile, entries_of
 from .tidy import Edit, FilePlan, Taken, still_says, with_edits
 
 # %% auto #0
-__all__ = ['MOST']
+__all__ = ['MOST', 'write_whole']
 
 # %% ../../nbs/16_writing/09_archive.ipynb #b554e7ff
 class Changed(Guard):
@@ -182,6 +182,16 @@ def _writable_mode(path: Path, shown: str) -> int:
     mode = path.stat().st_mode & 0o7777
     if mode & 0o222 and os.access(path, os.W_OK) and os.access(path.parent, os.W_OK): return mode
     raise BadFile(f"{shown}, or its folder, is write-protected; allow writing, and run it again")
+
+# %% ../../nbs/16_writing/09_archive.ipynb #40148153
+def write_whole(
+    path: Path,
+    raw: bytes,
+    expected: bytes | None,  # None: there is no file
+) -> None:
+    "Put other bytes in a file's place, or make it."
+    path.parent.mkdir(parents=True, exist_ok=True)
+    _replace(path, raw, expected, 0o644 if expected is None else _writable_mode(path, path.name))
 
 # %% ../../nbs/16_writing/09_archive.ipynb #c4079ccb
 _Row = Mapping[str, Any]

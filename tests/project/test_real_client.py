@@ -143,6 +143,15 @@ def test_the_agent_asks_the_memory_by_a_tool(client, hello):
     assert s.refused == [False] and "backup" in found["summary"].lower()
 
 
+def test_set_up_without_the_plugin_it_is_told_once_and_has_the_tools(client, tmp_path):
+    repo, tool = tmp_path / "repo", "mcp__memory__memory_recall"
+    assert gnc("demo", repo).code == 0 and gnc("setup", "claude", "--apply", repo=repo).code == 0
+    s = client("--print", "hello", "--allowedTools", tool, "--mcp-config", str(repo / ".mcp.json"), cwd=repo)
+    assert json.dumps(s.bodies[0]).count(OPEN) == 1 and tool in json.dumps(s.bodies[0]["tools"])
+    assert gnc("setup", "claude", "--undo", "--apply", repo=repo).code == 0
+    assert OPEN not in json.dumps(client("--print", "hello", cwd=repo).bodies)
+
+
 ASK, SAY = (f"mcp__plugin_memory-tools_memory__memory_{name}" for name in ("questions", "verdicts"))
 
 

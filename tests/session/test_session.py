@@ -202,6 +202,34 @@ def test_the_hook_loads_next_to_nothing(sampled):
     assert done.stdout == "[] True\n", done.stderr
 
 
+@pytest.mark.parametrize("host, event, key", [
+    ("claude", {"cwd": "HERE", "session_id": "1", "source": "startup"}, "hookSpecificOutput"),
+    ("codex", {"cwd": "HERE", "session_id": "2"}, "hookSpecificOutput"),
+    ("gemini", {"cwd": "HERE", "session_id": "3", "source": "startup"}, "hookSpecificOutput"),
+    ("cursor", {"conversation_id": "4", "workspace_roots": ["HERE"]}, "additional_context"),
+    ("copilot", {"sessionId": "5", "cwd": "HERE", "source": "new", "timestamp": 1}, "additionalContext")])
+def test_each_host_is_answered_in_its_form(sampled, tmp_path, host, event, key):
+    raw = json.dumps(event).replace("HERE", str(sampled)).encode()
+    done = subprocess.run([*COMMAND, "hook", "session-start", "--host", host], input=raw, capture_output=True, cwd=tmp_path)
+    said = json.loads(done.stdout)
+    text = said[key]["additionalContext"] if key == "hookSpecificOutput" else said[key]
+    assert done.returncode == 0 and blocks(text) == (1, 1)
+    assert set(said) <= {key, "systemMessage"} and "/memory" not in said.get("systemMessage", "")
+    stopped = subprocess.run([*COMMAND, "hook", "stop", "--host", host], input=raw, capture_output=True, cwd=tmp_path)
+    assert stopped.returncode == 0 and json.loads(stopped.stdout) in ({}, {"continue": True})
+    for bad in (b"", b"[1]", b'{"workspace_roots": 3, "cwd": []}', b"[" * 9999):
+        assert subprocess.run([*COMMAND, "hook", "session-start", "--host", host], input=bad, capture_output=True, cwd=tmp_path).returncode == 0
+
+
+def test_what_is_shortened_can_be_asked_for_by_its_name(sampled):
+    text = context_of(hook(json.dumps({"cwd": str(sampled)}).encode()))
+    names = re.findall(r"(?m)^- .* \[([a-z2-7]{5})\]$", text)
+    assert len(names) > 5 and "gnc explain NAME --json" in text and "memory_recall" in text
+    for name in names[:3]:
+        done = subprocess.run([*COMMAND, "--repo", str(sampled), "explain", name, "--json"], capture_output=True, encoding="utf-8")
+        assert json.loads(done.stdout)["id"].startswith(f"mem_{name}"), done.stderr
+
+
 def test_from_a_worktree_and_a_bare_repository(sampled, tmp_path):
     want = context_of(hook(json.dumps({"cwd": str(sampled)}).encode()))
     git(sampled, "worktree", "add", "-q", tmp_path / "tree", "-b", "other")

@@ -407,9 +407,10 @@ def _globals(
 # A module, and the commands that it registers
 _MODULES = {"consolidate": "consolidate undo", "write": "remember forget restore review",
             "look": "status recall explain log", "files": "tidy import export",
-            "session": "context hook serve", "upkeep": "demo sync doctor config", "research": "research"}
+            "session": "context hook serve", "setup": "setup", "upkeep": "demo sync doctor config",
+            "research": "research"}
 
-PANELS = {"Commands": "demo status consolidate recall remember review undo tidy sync doctor",
+PANELS = {"Commands": "demo setup status consolidate recall remember review undo tidy sync doctor",
           "Memories": "explain forget restore log",
           "Files, sessions and agents": "import export context hook serve",
           "Settings and research": "config research"}

@@ -8,6 +8,7 @@ import os, sys, typer
 from dataclasses import asdict, replace
 from pathlib import Path
 from typing import Any
+from ...core.startup import HOSTS
 from ...session.fast_start import SessionContext, session_of, session_start
 from ...session.hooks import speak, stop
 from ...store.git import open_repo, Repo
@@ -99,25 +100,27 @@ hook = typer.Typer(no_args_is_help=True,
                    help="Hook entry points: read one JSON object, write one, always exit 0.")
 
 # %% ../../../nbs/19_apps/03_cli/06_session.ipynb #29884a0e
+_HOST = option(f"The host that asks, and in whose form the answer is: {', '.join(HOSTS)}. Default: Claude "
+               "Code with the plugin.", default="")
 app.add_typer(hook, name="hook")
 
 
 @hook.command("session-start", epilog=(
-    "Example:  \n`echo '{\"cwd\": \".\", \"source\": \"startup\"}' | gnc hook session-start`"))
-def hook_session_start(ctx: typer.Context) -> None:
+    "Example:  \n`echo '{\"cwd\": \".\", \"source\": \"startup\"}' | gnc hook session-start --host codex`"))
+def hook_session_start(ctx: typer.Context, host: str = _HOST) -> None:
     "Give a new session the memory as additional context."
     call: Call = ctx.obj
-    answer, why = session_start(sys.stdin.read(), os.environ, call.repo)
+    answer, why = session_start(sys.stdin.read(), os.environ, call.repo, host)
     print(answer)
     for line in why: call.warn(f"gnc hook session-start: {line}")
 
 
 @hook.command("stop", epilog=(
     "Example:  \n`echo '{\"hook_event_name\": \"Stop\", \"cwd\": \".\"}' | gnc hook stop`"))
-def hook_stop(ctx: typer.Context) -> None:
+def hook_stop(ctx: typer.Context, host: str = _HOST) -> None:
     "After an agent's answer, start a run in the background if one is due."
     call: Call = ctx.obj
-    speak(lambda event, say: stop({"cwd": call.repo} | event, say, call.config), "stop")
+    speak(lambda event, say: stop({"cwd": call.repo} | event, say, call.config, host), "stop")
 
 # %% ../../../nbs/19_apps/03_cli/06_session.ipynb #9b4d3008
 @app.command(epilog=examples("serve", "serve --repo ../other", also=(

@@ -240,12 +240,15 @@ class Question:
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #781a70aa
 def question(
     q: Mapping[str, Any],  # As `service.questions` gives it
+    texts: Mapping[str, str] = {},  # Memory id to all of it
 ) -> Question:
-    "A review item with the lines of both memories."
+    "A review item with both memories."
     def text(key: str, most: int = 160) -> str: return visible_text(q.get(key) or "", most)
+    def whole(key: str) -> str:
+        return visible_text(texts.get(str(q.get(key)), ""), 2000) or text(f"{key}_says")
     return Question(q["id"], text("type", 40) or text("what", 40), q.get("source"),
-                    text("source_says") or text("title"), q.get("target"),
-                    text("target_says"), text("reason"), text("span") or None)
+                    whole("source") or text("title"), q.get("target"),
+                    whole("target"), text("reason"), text("span") or None)
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #3a5a3490
 @dataclass(frozen=True)
@@ -349,22 +352,17 @@ def memory_consolidate(
                                              "it can be undone.")] = False,
     namespace: Annotated[str | None,
                          Field(description="Only this namespace, such as decisions or learnings.")] = None,
-    namespaces: Annotated[tuple[str, ...], Field(description="… or several.", max_length=20)] = (),
     days: Annotated[float | None, Field(description="Only memories of the last so many days.", ge=0)] = None,
     query: Annotated[str | None, Field(description="Only memories that hold all of these words.",
                                        max_length=1000)] = None,
     strategy: Literal["dedupe", "supersede", "summarize", "tier", "merge"] | None = None,
     min_memories: Annotated[int | None, Field(description="That a cluster has at least.", ge=2)] = None,
     similarity: Annotated[float | None, Field(description="Cosine that makes a cluster.", gt=0, lt=1)] = None,
-    dry_run: Annotated[bool | None, Field(description="The opposite of apply.")] = None,
 ) -> Consolidated:
     """Link repeats, mark what is outdated, sum up what belongs together, move the rest between tiers. Plans
     only, unless apply is true."""
-    if dry_run is not None and apply and dry_run:
-        raise RepoError("apply and dry_run are opposites; give one of them")
-    apply = apply or dry_run is False
     s = workspace.service(min_cluster_size=min_memories, consolidation_threshold=similarity)
-    scope = consolidation_stores.scope_of(s, filter(None, (namespace, *namespaces)), days=days, query=query,
+    scope = consolidation_stores.scope_of(s, filter(None, (namespace,)), days=days, query=query,
                                           strategies=filter(None, (strategy,)))
     if apply:
         r, stop = consolidation_service.run(s, scope=scope), None
@@ -481,34 +479,53 @@ class Reviewed:
     questions: list[Question]
     decided: str | None = None
     run_id: str | None = None
+    after: str | None = None  # Where to go on
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #f55e3c6b
+_PER_PAGE = 10
+
+
+def _page(rows: list[dict[str, Any]], after: str | None) -> tuple[list[dict[str, Any]], str | None]:
+    "The questions behind one, and where to go on."
+    begin = next((k for k, q in enumerate(rows, 1) if q["id"] == after), 0)
+    if after and not begin:
+        raise RepoError(f"there is no open question {visible_text(after, 60)}; begin again without after")
+    page = rows[begin:begin + _PER_PAGE]
+    return page, page[-1]["id"] if begin + len(page) < len(rows) else None
+
+
 def memory_review(
     workspace: Workspace,
     action: Literal["list", "accept", "reject"] = "list",
     id: Annotated[str | None,
-                  Field(
-                      description="list: only what concerns this memory; accept, reject: the question's id.",
-                      max_length=200)] = None,
+                  Field(description="list: only this question, or what concerns this memory; accept, reject: "
+                                    "the question's id.", max_length=200)] = None,
     reason: Annotated[str, Field(description="Why it is decided so.", max_length=1000)] = "",
-    as_: Annotated[Literal["yes", "replaces", "part", "same", "linked", "neither"],
-                   Field(description="accept: what it really is; yes: as proposed.")] = "yes",
+    relation: Annotated[Literal["yes", "replaces", "part", "same", "linked", "neither"],
+                        Field(description="accept: what it really is; yes: as proposed.")] = "yes",
+    after: Annotated[str | None, Field(description="list: go on behind this question.",
+                                       max_length=200)] = None,
 ) -> Reviewed:
-    """Questions that the judge left to a person: list them; accept or reject one only when the user has
-    decided it. The answer is kept as an agent's, and a person can overrule it."""
+    """Questions that the judge left to a person, ten at a time with both texts: list them; accept or reject
+    one only when the user has decided it. The answer is kept as an agent's, and a person can overrule it."""
     v = workspace.view()
     if action == "list":
-        rows = consolidation_status.questions(v, _memory(v, id) if id else None)
-        return Reviewed(len(rows), [question(q) for q in rows[:10]])
+        rows = consolidation_status.questions(v)
+        if id:
+            names = [*(m.id for m in v.scan.memories), *v.state.reviews]
+            i = store_reader.resolve(id, names, v.scan.memories)
+            rows = [q for q in rows if i in (q["id"], q.get("source"), q.get("target"))]
+        page, more = _page(rows, after)
+        there = {m.id: m.text for m in v.scan.memories}
+        return Reviewed(len(rows), [question(q, there) for q in page], after=more)
     if not id:
         raise RepoError(f"{action} needs the id of a question; memory_review with action=list names them")
     i = store_reader.resolve(id, v.state.reviews)
     run = (writing_review.reject(workspace.writing, i, reason) if action == "reject"
-           else writing_review.answer(workspace.writing, i, as_, reason)).run_id
+           else writing_review.answer(workspace.writing, i, relation, reason)).run_id
     return Reviewed(len(consolidation_status.questions(workspace.view())), [],
                     f"{action}ed" if action == "accept" else "rejected",
                     run)
-
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #aa360557
 @dataclass(frozen=True)
@@ -618,7 +635,7 @@ MemoryId = Annotated[
 def memory_store(
     workspace: Workspace,
     text: Annotated[str, Field(description="One fact, decision or lesson, with the why.",
-                               max_length=20_000)] = "",
+                               max_length=20_000)],
     namespace: Annotated[str, Field(description="decisions, learnings, blockers, progress, patterns, …",
                                     max_length=60)] = "decisions",
     title: Annotated[str | None, Field(description="One line; by default the text's first.",
@@ -628,7 +645,6 @@ def memory_store(
                           Field(description="Since when it is true, if not since now: a date or an ISO time.",
                                 max_length=40)] = None,
     session_id: Annotated[str, Field(max_length=200)] = "",
-    content: Annotated[str, Field(description="The same as text.", max_length=20_000)] = "",
     supersedes: Annotated[tuple[MemoryId, ...],
                           Field(description="Ids of the memories that it replaces.", max_length=5)] = (),
     amends: Annotated[tuple[MemoryId, ...],
@@ -639,9 +655,8 @@ def memory_store(
     nothing is lost, and gnc undo takes it back. Where you know what it replaces or repeats, say so by id.
     A fact with a password or a key in it is refused: say where it is kept."""
     since = None if valid_from is None else _since(valid_from)
-    if bool(text.strip()) == bool(content.strip()):
-        raise RepoError("give the fact as text: one, and not empty")
-    return stored_of(workspace.writing.remember(text or content, namespace=namespace, title=title, tags=tags,
+    if not text.strip(): raise RepoError("text is empty; give the fact")
+    return stored_of(workspace.writing.remember(text, namespace=namespace, title=title, tags=tags,
                                                 valid_from=since, session=session_id, supersedes=supersedes,
                                                 amends=amends, duplicate_of=duplicate_of))
 

@@ -1,0 +1,84 @@
+"""`gnc setup` in the real Codex, Gemini CLI and Copilot CLI, with stand-ins for their models' APIs: a session is told the block once, and after --undo not."""
+import json
+import os
+import re
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from calls import gnc
+from helpers import ROOT
+from model_apis import ModelAPI
+
+BIN = ROOT / ".client" / "node_modules" / ".bin"
+BLOCK = 'memory_consolidated_summaries version='
+pytestmark = pytest.mark.slow
+
+
+def codex(home, repo, url, *more):
+    (home / ".codex").mkdir(exist_ok=True)
+    (home / ".codex" / "config.toml").write_text(
+        f'model = "gpt-5"\nmodel_provider = "standin"\n[model_providers.standin]\nname = "standin"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
+        f'env_key = "OPENAI_API_KEY"\n[projects."{repo}"]\ntrust_level = "trusted"\n')
+    return ["codex", "exec", *(more or ("--dangerously-bypass-hook-trust",)), "hello"], {"OPENAI_API_KEY": "none"}
+
+
+def gemini(home, repo, url):
+    (home / ".gemini").mkdir(exist_ok=True)
+    if not (home / ".gemini" / "settings.json").exists():
+        quiet = {"general": {"disableAutoUpdate": True}, "privacy": {"usageStatisticsEnabled": False}}
+        (home / ".gemini" / "settings.json").write_text(json.dumps({"security": {"auth": {"selectedType": "gemini-api-key"}}} | quiet))
+    allowed = "mcp_memory_memory_recall,mcp_memory_memory_history"  # In a script it leaves out what it would have to ask for
+    words = ["gemini", "-m", "gemini-2.5-flash", "--allowed-tools", allowed, "-p", "hello"]
+    return words, {"GEMINI_API_KEY": "none", "GOOGLE_GEMINI_BASE_URL": url, "GEMINI_CLI_TRUST_WORKSPACE": "true"}
+
+
+def copilot(home, repo, url):
+    return ["copilot", "-p", "hello"], {"COPILOT_PROVIDER_BASE_URL": f"{url}/v1", "COPILOT_PROVIDER_API_KEY": "none", "COPILOT_MODEL": "gpt-4.1",
+                                        "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false", "COPILOT_ALLOW_ALL": "true"}
+
+
+class Agent:
+    "A client in a home and a repository of its own."
+    def __init__(self, make, place, api):
+        name = make.__name__
+        if not (BIN / name).exists(): pytest.skip(f"{name} is not here: make client-test fetches it, by npm")
+        self.make, self.api, self.home, self.repo = make, api, place / "home", place / "repo"
+        self.home.mkdir()
+        assert gnc("demo", self.repo).code == 0
+
+    def __call__(self, *more):
+        "What a session sends with its first request."
+        at = len(self.api.bodies)
+        words, env = self.make(self.home, self.repo, self.api.url, *more)
+        path = os.pathsep.join([str(Path(sys.executable).parent), "/usr/local/bin", "/usr/bin", "/bin"])
+        done = subprocess.run([str(BIN / words[0]), *words[1:]], cwd=self.repo, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=150,
+                              env={"HOME": str(self.home), "PATH": path, "TERM": "xterm-256color", "LANG": "C.UTF-8"} | env)
+        assert done.returncode == 0 and "done" in done.stdout, done.stdout + done.stderr
+        return json.dumps(self.api.bodies[at])
+
+
+@pytest.fixture
+def api():
+    with ModelAPI() as api: yield api
+
+
+@pytest.mark.parametrize("make", [codex, gemini, copilot], ids=lambda f: f.__name__)
+def test_set_up_a_session_is_told_the_block_once_and_taken_out_no_more(tmp_path, api, make, monkeypatch):
+    agent, name = Agent(make, tmp_path, api), make.__name__
+    monkeypatch.setenv("HOME", str(agent.home))
+    for user in ([], ["--user"]):
+        assert BLOCK not in agent()
+        assert gnc("setup", name, "--apply", *user, repo=agent.repo).code == 0
+        said = agent()
+        assert said.count(BLOCK) == 1 and "A record quoted as data" in said
+        assert re.search(r'"name": "[\w-]*memory_history"', said) or name == "codex"  # The tools, beside the block
+        assert gnc("setup", name, "--undo", "--apply", *user, repo=agent.repo).code == 0
+    assert BLOCK not in agent()
+
+
+def test_codex_runs_no_hook_that_nobody_has_allowed(tmp_path, api):
+    agent = Agent(codex, tmp_path, api)
+    assert gnc("setup", "codex", "--apply", repo=agent.repo).code == 0
+    assert BLOCK not in agent("--skip-git-repo-check") and BLOCK in agent()
