@@ -21,7 +21,7 @@ def test_stories_by_others_are_truer_after_a_run(shared):
     assert r.wrongly == 0 and r.hidden.value == 1 and len(played) == 22
     assert r.found.value >= 0.55 and r.asked.value >= 0.70
     assert after.value >= 0.75 and after.k > before.k and r.wrong[1].value <= 0.05 and r.wrong[1].k < r.wrong[0].k
-    assert r.told.value >= 0.93 and r.not_told.value >= 0.91
+    assert r.told.value >= 0.93 and r.not_told.value >= 0.90
 
 
 def capable_reader(replies):
