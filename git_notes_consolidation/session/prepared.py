@@ -318,8 +318,9 @@ def prepared_notes(
     sure = {e.source_id: e.created_at for e in edges if e.by == "llm" and e.created_at}
     placed = {e.source_id for e in edges if e.by != "llm" and e.kind != "partial"}
     def line(older: Memory, newer: Memory) -> float:
-        settled = older.id in sure and newer.timestamp <= sure[older.id] or newer.id in placed
-        return 2.0 if settled or older.id in parts or MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no else PROBABLE
+        seen = older.id in sure and newer.timestamp <= sure[older.id]
+        settled = seen or newer.id in placed or older.id in parts
+        return 2.0 if settled or MemoryEdge(newer.id, older.id, EdgeType.SUPERSEDES).id in no else PROBABLE
     later = successors([*there.values()], line) | {
         a: b for a, b in probably_replaced(state).items() if {a, b} <= there.keys()
         and there[a].event_time < there[b].event_time}
