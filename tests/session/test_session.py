@@ -256,7 +256,7 @@ def test_many_sessions_at_once(sampled):
     (sampled / ".git" / "gnc" / "session.jsonl").unlink()
     many = [subprocess.Popen([*COMMAND, "hook", "session-start"], stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.PIPE) for _ in range(6)]
     for i, p in enumerate(many):  # All of them at once: none is still waiting for its event while another is told
-        p.stdin.write(json.dumps({"cwd": str(sampled), "session_id": str(i), "source": "resume"}).encode()); p.stdin.close(); p.stdin = None
+        p.stdin.write(json.dumps({"cwd": str(sampled), "session_id": f"crowd {i}", "source": "resume"}).encode()); p.stdin.close(); p.stdin = None
     said = [p.communicate() for p in many]
     told, not_told = ([out for out, _ in said if (b"additionalContext" in out) is x] for x in (True, False))
     assert len({*told}) <= 1 and all(b"systemMessage" in out for out in not_told)  # On a busy machine too: it is told, or told why not
