@@ -162,7 +162,7 @@ def calls_off(
         if any(key(w) in about for w in m[0].lower().split()): continue
         before = re.split(r"[,;:.]\s|\b(?:and|but|while)\s", line[:m.start()])[-1]
         acts = (m[1] or m[2]) and not _PASSIVE.search(before)
-        said = acts and _thing(line[m.end():]) or _thing(before)
+        said = acts and _thing(line[m.end():]) or _thing(before) or _thing(line)
         if key(said) in about or said in ("it", "this", "that"): return True
     return False
 

@@ -138,6 +138,24 @@ def _rates(e: Evidence, weekday: str) -> tuple[TemporalReference, ...]:
     return tuple(mine or [r for r in told if not weekday or not _WEEKDAY.search(r.original_text)])
 
 
+_NTH = re.compile(r"(?i)\b(?:first|second|third|fourth|last|1st|2nd|3rd|4th) \Z")
+_OF_EACH = re.compile(r"(?i) of (?:the|each|every) (?:month|quarter|year)(?: at [\d:]+(?: ?[ap]m)?)?")
+_BUT_NOT = re.compile(r"(?i),? (?:except|but not|other than|apart from) [^.;,]+")
+
+
+def _as_told(line: str, told: Sequence[TemporalReference]) -> str:
+    "Rates in the sentence's words, with which of the month it is and what is excepted."
+    said, end = list[str](), 0
+    for r in told:
+        a, b = r.span
+        if a < end: continue  # It is the exception
+        nth, more = _NTH.search(line[:a]), _OF_EACH.match(line, b) or _BUT_NOT.match(line, b)
+        end = more.end() if more else b
+        if nth and more: said.append(f"the {nth[0]}{line[a:end]}")
+        else: said.append(line[a:end] if _EACH.search(line[a:b]) else f"every {line[a:end]}")
+    return ", ".join(said)
+
+
 def _rate(rows: Sequence[Evidence], now: datetime | None = None, weekday: str = "") -> ReasonedAnswer | None:
     "What is to be every week; what is told of one day alone is an exception."
     near = [e for e in rows if e.share >= rows[0].share - 0.25]
@@ -146,7 +164,7 @@ def _rate(rows: Sequence[Evidence], now: datetime | None = None, weekday: str = 
         changed, once = _CHANGED.search(e.line), e.date and _ONE_DAY.search(e.date.original_text)
         if not told and changed and not (changed[1] and once): break
         if not told: continue
-        said = ", ".join(x if _EACH.search(x) else f"every {x}" for x in (r.original_text for r in told))
+        said = _as_told(e.line, told)
         ahead = [x for x in near if x is not e and x.date and (now is None or x.interval[1] > now)
                  and x.recorded >= e.recorded]
         also = "".join(f" Also: {_at(x)}, {_quote(x)}." for x in ahead)

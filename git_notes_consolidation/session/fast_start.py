@@ -219,6 +219,12 @@ def _new_lines(
 _HEADING = 8  # Tokens of the longest heading
 
 
+def _just_said(notes: Sequence[Note], most: int = 5, seconds: float = 86400) -> set[int]:
+    "The notes of the last day on which any was written: what the last session left is told first."
+    newest = sorted(range(len(notes)), key=lambda i: (-notes[i].at, notes[i].id))[:most]
+    return {i for i in newest if notes[newest[0]].at - notes[i].at < seconds}
+
+
 class Packing:
     "What is told of all that is laid out, and the room that is left."
     def __init__(self, laid: PreparedSession, values: Sequence[float], room: int, space: int) -> None:
@@ -244,13 +250,14 @@ class Packing:
     def add_notes(self, among: Iterable[int], always: bool = False) -> None:
         "As many as there is room for, the best first."
         notes, part = self.laid.notes, {name: int(s * self.room) for name, (_, s, _) in SECTIONS.items()}
-        def worth(i: int) -> tuple[bool, float, str]:
-            return notes[i].under >= 0, -self.values[len(self.laid.items) + i], notes[i].id
+        new = _just_said(notes)
+        def worth(i: int) -> tuple[bool, bool, float, str]:
+            return notes[i].under >= 0, i not in new, -self.values[len(self.laid.items) + i], notes[i].id
         best = sorted(among, key=worth)
         for i, shared in [*((i, True) for i in best if notes[i].under < 0), *((i, False) for i in best)]:
             x, name = notes[i], section(notes[i].namespace)
             cost = x.tokens + _HEADING * all(section(notes[j].namespace) != name for j in self.notes)
-            if i in self.notes or x.words in self.said or shared and cost > part[name]: continue
+            if i in self.notes or x.words in self.said or shared and cost > part[name] and i not in new: continue
             if self.take(cost, len(x.text) + 35, always):
                 self.notes[i] = False; self.said.add(x.words); part[name] -= cost
         for i, more in self.notes.items():
