@@ -283,7 +283,7 @@ KINDS = [  # What is noted on 20 June 2026 (after the bar on the day after), the
     ("Standup is at 9:30 daily, on Fridays at 10:15.", "when is standup", "9:30 daily, Fridays at 10:15."),
     ("Standup is at 9:30 daily, on Fridays at 10:15.", "when is standup on Friday", "Fridays at 10:15."),
     ("The retro is on the first Monday of the month.", "when is the retro", "The first Monday of the month."),
-    ("The book club meets on the last Friday of each month at 18:00.", "when is the book club", "The last Friday of each month at 18:00."),
+    ("The book club meets on the last Friday of each month at 18:00.", "when is the book club", "The last Friday of each month."),
     ("The cleaner comes every weekday except Friday.", "when does the cleaner come", "Every weekday except Friday."),
     ("The launch was moved from 3 July to 17 July.", "when is the launch", "17 July 2026."),
     ("The launch was moved from 3 July to 17 July.", "when was the launch planned originally", "3 July 2026."),

@@ -118,6 +118,17 @@ def test_check_asks_the_hook_and_says_what_is_missing(repo, monkeypatch, tmp_pat
     assert gnc("setup", "codex", "--user", "--apply", repo=repo).code == 0 and "everything twice" in gnc("setup", repo=repo).out
 
 
+def test_what_another_agent_needs_and_what_somebody_changed_stays(repo):
+    for host in ("claude", "copilot"): assert gnc("setup", host, "--apply", repo=repo).code == 0
+    gnc("setup", "copilot", "--undo", "--apply", repo=repo)
+    state = {r["host"]: r["project"] for r in gnc("setup", "--json", repo=repo).json["hosts"]}
+    assert (state["claude"], state["copilot"]) == ("on", "off")
+    gnc("setup", "codex", "--apply", repo=repo)
+    file = Path(repo) / ".codex" / "hooks.json"
+    file.write_text(file.read_text().replace('"timeout": 10', '"timeout": 30', 1))
+    assert "still calls gnc" in gnc("setup", "codex", "--undo", "--apply", repo=repo).out and "hook session-start" in file.read_text()
+
+
 def test_settings_with_a_key_are_copied_nowhere(repo):
     (repo / ".gemini").mkdir()
     (repo / ".gemini" / "settings.json").write_text('{"key": "AIzaSECRET"}')

@@ -54,6 +54,7 @@ def _places(call: Call, host: Host, user: bool) -> tuple[Path, list[tuple[str, l
 def _changes(call: Call, host: Host, user: bool, undo: bool) -> list[Change]:
     "What would be done to its files."
     top, rows = _places(call, host, user)
+    if undo: rows = [(name, [x for x in lines if not _others_need(call, host, x, user)]) for name, lines in rows]
     found = [_change(top, name, lines, undo) for name, lines in rows]
     if user: found = [replace(c, shown=str(c.real).replace(f"{Path.home()}/", "~/", 1)) for c in found]
     return [c for c in found if c.before != c.after]
@@ -69,6 +70,19 @@ def _change(top: Path, name: str, lines: Sequence[Lines], undo: bool) -> Change:
         paste = writing_hosts.settings_with(None, lines, "").decode().strip()
         told = "" if undo else f". Put this in yourself:\n{paste}"
         raise BadFile(f"{e}; nothing was written{told}") from None
+
+
+def _others_need(call: Call, host: Host, x: Lines, user: bool) -> bool:
+    "Does another host that is on use the same line?"
+    def place(x: Lines) -> tuple[str, Sequence[str]]: return x.user if user else x.file, x.path
+    return any(h is not host and place(x) in map(place, h.tools) and _state(call, h, user) in ("on", "part")
+               for h in HOSTS.values())
+
+
+def _left(call: Call, host: Host, user: bool) -> str:
+    "What an undo leaves, because somebody changed it."
+    if _state(call, host, user) == "off": return ""
+    return f"! {host.title} still calls gnc: somebody changed its lines, so they stay. Take them out by hand."
 
 # %% ../../../nbs/19_apps/03_cli/09_setup.ipynb #f422c8a3
 def _memory_text(call: Call, tokens: int) -> str:
@@ -98,15 +112,17 @@ def _state(call: Call, host: Host, user: bool) -> str:  # on, off, part, or what
     "Is a host set up here?"
     try: top, rows = _places(call, host, user)
     except (Usage, RepoError): return "-"
-    there = list[str]()
+    there, hooks = set[str](), set[str]()
     for name, lines in rows:
         try:
             path = writing_hosts.settings_file(top, name)
             raw = path.read_bytes() if path.exists() else None
             text = writing_hosts.settings_text(raw, name)
         except (BadFile, OSError) as e: return str(e)
-        there += [writing_hosts.is_there(text, x) for x in lines if x.path != ("version",)]
-    return "on" if {*there} == {"on"} else "part" if "on" in there else "off"
+        found = [(x in host.lines, writing_hosts.is_there(text, x)) for x in lines if x.path != ("version",)]
+        there |= {v for _, v in found}
+        hooks |= {v for hook, v in found if hook}
+    return "off" if "on" not in hooks else "on" if there == {"on"} else "part"
 
 
 def _states(call: Call) -> list[dict[str, Any]]:
@@ -189,7 +205,7 @@ def _show(call: Call, changes: Sequence[Change], done: bool, undo: bool, again: 
     nothing = "Nothing of it is there." if undo else "It is all there already."
     if done or not changes:
         text = [Text(plain(f"{what} {c.shown}")) for c in changes] or [Text(nothing)]
-        return call.show(rows, *text, *([] if undo else then))
+        return call.show(rows, *text, *then)
     shown = [Text(plain(line), overflow="ignore", style={"+": "green", "-": "red"}.get(line[:1], ""))
              for c in changes for line in [*c.diff.splitlines(), ""]]
     call.show(rows, *shown, Text(f"Nothing is written yet. Write it: {again} --apply", style="bold"))
@@ -231,4 +247,5 @@ def setup(
         changes = _changes(call, HOSTS[host], user, undo)
         then = _after(call, HOSTS[host], user, changes)
     for c in changes if apply else (): writing_hosts.write_change(c, call.clock())
+    if undo: then = [Text(x, style="yellow")] if host in HOSTS and (x := _left(call, HOSTS[host], user)) else []
     _show(call, changes, apply, undo, again, then)
