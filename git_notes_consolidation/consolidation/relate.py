@@ -78,7 +78,8 @@ def _pairs_by_title(
 # %% ../../nbs/13_consolidation/02_relate.ipynb #fc6788cb
 def imported_under(state: State) -> dict[str, str]:  # By the memory's id
     "The heading below which an entry of a file stood, in letters only."
-    rows = (x for op in state.operations.values() for x in op.get("imported") or () if isinstance(x, Mapping))
+    said = (op.get("imported") for op in state.operations.values())
+    rows = (x for some in said if isinstance(some, (list, tuple)) for x in some if isinstance(x, Mapping))
     out = dict[str, str]()
     for x in rows:
         heads = x.get("headings")

@@ -186,6 +186,7 @@ def _since_when(line: str, recorded: datetime) -> TemporalReference | None:
 # %% ../../nbs/14_recall/04_evidence.ipynb #096edd1e
 _TO = re.compile(r"(?i)\s*(?:to|until|till|through|thru|-|–|—)\s*(?:the\s+)?")
 _LIST = re.compile(r"(?i)\s*(?:,|&|/|(?:,\s*)?(?:and|or)\b)\s*(?:(?:also|then)\s+)?(?:on\s+)?(?:the\s+)?")
+_ANOTHER = re.compile(r"(?i)\s+(?:is|was|will|has|had)\b")  # What it is the date of stands behind it
 _IN_IT = re.compile(r"\s*[:(]\s*(?:on\s+)?(?:the\s+)?")
 _AT_HOUR = re.compile(r"(?i)\bat (\d\d?)(:\d\d)?( ?[ap]m)?\b(?! ?[\w%])")
 
@@ -196,12 +197,18 @@ def _runs(line: str, found: Iterable[TemporalReference]) -> list[tuple[TemporalR
     for r in found:
         *head, a = runs[-1] if runs else (r,)
         between, alike = line[a.span[1]:r.span[0]], a.grain == r.grain and a is not r
-        if runs and _IN_IT.fullmatch(between): runs[-1] = (r,)  # This month: the 12th
+        alike = alike and not _ANOTHER.match(line, r.span[1])
+        if runs and _IN_IT.fullmatch(between) and _is_in(r, a): runs[-1] = (r,)  # This month: the 12th
         elif alike and _LIST.fullmatch(between): runs[-1] += (r,)
         elif alike and _TO.fullmatch(between) and not _PUT_OFF.search(line[:r.span[0]]):
             runs[-1] = (*head, _range(line, a, r))
         else: runs.append((r,))
     return runs
+
+
+def _is_in(b: TemporalReference, a: TemporalReference) -> bool:
+    if not a.interval or not b.interval: return False
+    return a.interval != b.interval and a.interval[0] <= b.interval[0] and b.interval[1] <= a.interval[1]
 
 
 def _range(line: str, a: TemporalReference, b: TemporalReference) -> TemporalReference:

@@ -333,6 +333,8 @@ def _answer_offline(
         order = newest_first([e.result.memory for e in rows], partial(tells_of, q))
         rows = [rows[i] for i, _ in order]
     if q.kind == "when" and not q.past and rows and (every := _rate(rows, now, q.weekday)): return every
+    if q.kind == "when" and not q.past and q.weekday:
+        rows = [e for e in rows if e.date and f"{e.interval[0]:%A}".lower() == q.weekday]
     if dated and _AHEAD.search(q.text): rows = [e for e in (_ahead(e, now) for e in rows) if e.dates]
         # "By the day on which it was written" says nothing of what is to come
     elif q.kind == "when" and not q.past: rows = [e for e in rows if e.dates]

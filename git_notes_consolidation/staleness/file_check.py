@@ -234,7 +234,8 @@ _FORBIDDEN = re.compile(  # Not "Do not edit"
     r"(?i)(?:\bno|\bwithout|\b(?:not|never|don['’]t|avoid)\s+(?:\w+\s+){0,2}?(?:creat|add|introduc|"
     r"mak|us|writ|put|commit|plac|generat|bring|hav|exist)\w*)\b[^.;:]*$")
 _NEVER = re.compile(r"(?i)\b(?:never|do not|don['’]t|must not|avoid|forbidden)\W*$")
-_ELSEWHERE = re.compile(r"(?i)\bexternally\b|\b(?:in|from) (?:an?|the) (?!same\b|this\b|main\b)[\w-]+ "
+_ELSEWHERE = re.compile(r"(?i)\bexternally\b|\b(?:in|from) (?:an?|the) "
+                        r"(?!(?:same|this|main|fresh|clean|new|current|root|git|mono|local|project|whole)\b)[\w-]+ "
                         r"(?:checkout|repo(?:sitory)?)\b|\b(?:separate|another|sibling|upstream) "
                         r"(?:checkout|repo(?:sitory)?|project)\b")
 
@@ -439,14 +440,20 @@ def _lost_paths(repo: Repo, names: Mapping[str, Sequence[FileName]], texts: Mapp
     return out
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #f5d8388d
-_ACCEPTED = re.compile(r"<!--[ \t]*gnc:[ \t]*ok\b([^\n>]{0,2000}?)-->")
+_ACCEPTED = re.compile(r"(?i)<!--[ \t]*gnc:[ \t]*ok\b([^\n>]{0,2000}?)-->")
 
 
 def accepted(text: str) -> set[str]:
     "The names that a file says are meant as they are."
-    return {x.strip() for m in _ACCEPTED.finditer(text) for x in m[1].split(",")}
+    return {x.strip(" \t`") for m in _ACCEPTED.finditer(text) for x in m[1].split(",")}
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #5844f0d8
+def _names_the_new(d: Dead) -> bool:
+    "Does the sentence of a renamed path have its new name too?"
+    rest = d.name.around.replace(d.name.text, " ")
+    return bool(d.now and re.search(rf"(?<![\w./-]){re.escape(d.now)}(?![\w/-])", rest))
+
+# %% ../../nbs/12_staleness/06_file_check.ipynb #1d23fa8c
 def dead_names(
     repo: Repo,
     texts: Mapping[str, str],  # Markdown by its path from the top of the repository
@@ -474,8 +481,7 @@ def dead_names(
         found += [Dead(n, "missing", why) for n in ns
                   if n.kind == "minimum" and not _ANYWHERE.search(p) and (why := later_minimum(tree, n.text))]
         # Who names the new path beside it tells that it moved
-        found = sorted((d for d in found if not (d.now and d.now in d.name.around)),
-                       key=lambda d: d.name.line)
+        found = sorted((d for d in found if not _names_the_new(d)), key=lambda d: d.name.line)
         once = dict[tuple[str, str], Dead]()
         for dead in found: once.setdefault((dead.name.kind, dead.name.text), dead)
         out[p] = found if each else [*once.values()]

@@ -214,7 +214,9 @@ HOSTS = {h.name: h for h in (
 # %% ../../nbs/16_writing/12_hosts.ipynb #502881b5
 def settings_file(top: Path, name: str) -> Path:
     "Where a file of settings is, if that is below its folder."
-    path, real = top / name, (top / name).resolve()
+    path = top / name
+    try: real = path.resolve()
+    except (OSError, RuntimeError): raise BadFile(f"{path} is a link that leads to itself") from None
     if not real.is_relative_to(top.resolve()) or real.exists() and not real.is_file():
         raise BadFile(f"{path} leads out of {top}, or is not a file; nothing was written there")
     return real
@@ -243,7 +245,7 @@ def is_there(text: str, x: Lines) -> str:  # on, other (something else is in its
         if not isinstance(value, dict) or key not in value: return "off"
         value = value[key]
     if not x.append: return "on" if value == x.value else "other"
-    return "on" if any(x.ours in c for c in _commands(value)) else "off"
+    return "on" if any(re.search(rf"{re.escape(x.ours)}(?![\w-])", c) for c in _commands(value)) else "off"
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #8f2d15a2
 def settings_with(raw: bytes | None, lines: Iterable[Lines], shown: str) -> bytes:
@@ -257,10 +259,11 @@ def settings_with(raw: bytes | None, lines: Iterable[Lines], shown: str) -> byte
 def settings_without(raw: bytes, lines: Sequence[Lines], shown: str) -> bytes | None:
     "A file of settings without the lines; none: it held nothing else."
     if raw == settings_with(None, lines, shown): return None
-    text = settings_text(raw, shown)
+    text = was = settings_text(raw, shown)
     for x in reversed(lines):
         if x.path != ("version",): text = without_value(text, x.path, x.value, x.append)
-    alone = json.loads(text) in ({}, {"version": 1}) and not {*json.loads(raw)} - {x.path[0] for x in lines}
+    if text == was: return raw
+    alone = json.loads(text) in ({}, {"version": 1}) and not {*json.loads(was)} - {x.path[0] for x in lines}
     return None if alone else text.encode()
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #dd3a4075

@@ -79,6 +79,13 @@ def test_what_tells_of_its_day_may_name_what_is_gone(home, name):
     assert dead(home, home / name, "--check") == {"none.md": ("missing", "")}
 
 
+def test_a_new_path_within_the_old_one_is_not_beside_it(home):
+    (home / "docs").mkdir(); (home / "docs" / "setup.md").write_text("".join(f"step {n}\n" for n in range(20)))
+    git(home, "add", "."); git(home, "commit", "-qm", "Docs"); git(home, "mv", "docs/setup.md", "setup.md"); git(home, "commit", "-qm", "Up")
+    (home / "CLAUDE.md").write_text("Read `docs/setup.md` first.\n")
+    assert dead(home) == {"docs/setup.md": ("renamed", "setup.md")}
+
+
 def test_a_person_has_the_last_word(home):
     assert "<!-- gnc: ok NAME -->" in gnc("tidy", repo=home, width=200).out
     (home / "CLAUDE.md").write_text("Begin in `src/app.py`; `src/cache.py` caches. `npm run lint`\n<!-- gnc: ok src/cache.py, lint -->\n")

@@ -129,6 +129,14 @@ def test_what_another_agent_needs_and_what_somebody_changed_stays(repo):
     assert "still calls gnc" in gnc("setup", "codex", "--undo", "--apply", repo=repo).out and "hook session-start" in file.read_text()
 
 
+@pytest.mark.parametrize("text", ["{}\n", "", '{"mcpServers": {}}\n'])
+def test_an_undo_touches_nothing_that_setup_did_not_write(repo, text):
+    (Path(repo) / ".mcp.json").write_text(text)
+    assert gnc("setup", "claude", "--undo", "--apply", repo=repo).code == 0 and (Path(repo) / ".mcp.json").read_text() == text
+    (Path(repo) / ".mcp.json").unlink(); (Path(repo) / ".mcp.json").symlink_to(".mcp.json")
+    assert "link" in gnc("setup", "claude", repo=repo).err and gnc("setup", "agents-md", "--file", ".git/config", "--apply", repo=repo).code == 2
+
+
 def test_settings_with_a_key_are_copied_nowhere(repo):
     (repo / ".gemini").mkdir()
     (repo / ".gemini" / "settings.json").write_text('{"key": "AIzaSECRET"}')

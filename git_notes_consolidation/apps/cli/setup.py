@@ -4,7 +4,7 @@
 
 # %% ../../../nbs/19_apps/03_cli/09_setup.ipynb #e46795c9
 from __future__ import annotations
-import json, os, shutil, typer
+import json, os, shlex, shutil, typer
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
@@ -100,6 +100,8 @@ def _memory_text(call: Call, tokens: int) -> str:
 
 def _section_change(call: Call, name: str, tokens: int, undo: bool) -> list[Change]:
     "What would be done to a file that agents read."
+    if Path(name).suffix not in (".md", ".mdc", ".txt") or ".git" in Path(name).parts:
+        raise Usage(f"--file {name}: name a file that agents read, such as AGENTS.md")
     text = "" if undo else _memory_text(call, tokens)
     def after(raw: bytes | None) -> bytes | None:
         if not undo: return writing_hosts.with_section(raw, text, name)
@@ -239,7 +241,7 @@ def setup(
         if user: raise Usage("a memory belongs to a repository; leave out --user")
         changes = _section_change(call, file, tokens, undo)
         then: Printed = ["Run it again when the memory has changed."]
-        if file != "AGENTS.md": again += f" --file {file}"
+        if file != "AGENTS.md": again += f" --file {shlex.quote(file)}"
         if tokens != 2000: again += f" --tokens {tokens}"
     else:
         if host == "claude" and not undo and _plugin_is_on(call):
