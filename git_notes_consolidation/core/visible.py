@@ -40,7 +40,7 @@ def _piece(
 def estimate_tokens(
     text: str,  # Any text; whole lines, if estimates are to be added up
 ) -> int:
-    "Tokens of what people and programs write; random letters cost more than it says. Lines add up to no less than the whole."
+    "Tokens of what people and programs write; random letters cost more. Lines add up to at least the whole."
     return -(-sum(_piece(m[0]) for m in _PIECE.finditer(text)) // 20)
 
 # %% ../../nbs/01_core/04_visible.ipynb #e763a993
