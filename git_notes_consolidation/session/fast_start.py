@@ -257,7 +257,8 @@ class Packing:
         for i, shared in [*((i, True) for i in best if notes[i].under < 0), *((i, False) for i in best)]:
             x, name = notes[i], section(notes[i].namespace)
             cost = x.tokens + _HEADING * all(section(notes[j].namespace) != name for j in self.notes)
-            if i in self.notes or x.words in self.said or shared and cost > part[name] and i not in new: continue
+            if i in self.notes or x.words in self.said: continue
+            if shared and cost > part[name] and i not in new: continue
             if self.take(cost, len(x.text) + 35, always):
                 self.notes[i] = False; self.said.add(x.words); part[name] -= cost
         for i, more in self.notes.items():

@@ -235,7 +235,8 @@ _FORBIDDEN = re.compile(  # Not "Do not edit"
     r"mak|us|writ|put|commit|plac|generat|bring|hav|exist)\w*)\b[^.;:]*$")
 _NEVER = re.compile(r"(?i)\b(?:never|do not|don['’]t|must not|avoid|forbidden)\W*$")
 _ELSEWHERE = re.compile(r"(?i)\bexternally\b|\b(?:in|from) (?:an?|the) "
-                        r"(?!(?:same|this|main|fresh|clean|new|current|root|git|mono|local|project|whole)\b)[\w-]+ "
+                        r"(?!(?:same|this|main|fresh|clean|new|current|root|git|mono|local|project|whole)\b)"
+                        r"[\w-]+ "
                         r"(?:checkout|repo(?:sitory)?)\b|\b(?:separate|another|sibling|upstream) "
                         r"(?:checkout|repo(?:sitory)?|project)\b")
 

@@ -54,7 +54,8 @@ def _places(call: Call, host: Host, user: bool) -> tuple[Path, list[tuple[str, l
 def _changes(call: Call, host: Host, user: bool, undo: bool) -> list[Change]:
     "What would be done to its files."
     top, rows = _places(call, host, user)
-    if undo: rows = [(name, [x for x in lines if not _others_need(call, host, x, user)]) for name, lines in rows]
+    if undo:
+        rows = [(name, [x for x in xs if not _others_need(call, host, x, user)]) for name, xs in rows]
     found = [_change(top, name, lines, undo) for name, lines in rows]
     if user: found = [replace(c, shown=str(c.real).replace(f"{Path.home()}/", "~/", 1)) for c in found]
     return [c for c in found if c.before != c.after]
@@ -249,5 +250,7 @@ def setup(
         changes = _changes(call, HOSTS[host], user, undo)
         then = _after(call, HOSTS[host], user, changes)
     for c in changes if apply else (): writing_hosts.write_change(c, call.clock())
-    if undo: then = [Text(x, style="yellow")] if host in HOSTS and (x := _left(call, HOSTS[host], user)) else []
+    if undo:
+        left = _left(call, HOSTS[host], user) if host in HOSTS else ""
+        then = [Text(left, style="yellow")] if left else []
     _show(call, changes, apply, undo, again, then)
