@@ -57,7 +57,7 @@ def hostile(tmp_path_factory):
 
 # What is typed for an argument, by its name; where a command wants another, by its own name and that of the argument
 TYPED = {"id": "{memory}", "ids": "{question}", "name": "{memory}", "run": "{run}", "words": "retries", "paths": "{home}/MEMORY.md", "remote": "{home}/../far",
-         "directory": "{home}/../new", "what": "retention", "review list id": "{question}", "consolidate fleet paths": "{home}"}
+         "directory": "{home}/../new", "what": "retention", "review list id": "{question}", "consolidate fleet paths": "{home}", "setup host": "agents-md"}
 MORE = {"research evaluate": ["--failures", "9"]}
 ELSEWHERE = {"serve": "each of its tools is tried below", "demo": "it has its own memories", "research tune": "numbers alone, and it takes long",
              "config pull": "it fetches"}
