@@ -21,7 +21,7 @@ from ..llm.summary_prompts import support_request
 from ..core.models import json_values, TemporalReference
 from ..observability.telemetry import count as count_up, record
 from .rank import (
-    Question, TIMED, names_in, needs_reasoning, read_question, tells_of, topic)
+    Question, TIMED, key, names_in, needs_reasoning, read_question, tells_of, topic)
 from .service import RecallService, get_recall_service, stands_out
 from ..summaries.alignment import sentences
 from ..summaries.quotations import is_statement
@@ -274,8 +274,21 @@ def _ahead(e: Evidence, now: datetime) -> Evidence:
     return replace(e, dates=tuple(r for r in e.dates if r.interval and r.interval[1] > now)[:1])
 
 
+_ENDS = ("start begin began open launch join add create arrive",
+         "end finish stop close expire leave left remove delete quit done")
+_OPPOSITE = {key(w): {*map(key, other.split())} for one, other in (_ENDS, _ENDS[::-1]) for w in one.split()}
+
+
+def _is_the_other_end(q: Question, e: Evidence) -> bool:
+    "Does it tell when something began that is asked when it ends, or the other way round?"
+    said, told = ({*map(key, re.findall(r"\w+", x.lower()))} for x in (e.line, e.result.memory.text))
+    if "until" in said or "till" in said: return False  # Open till four
+    return any(_OPPOSITE[w] & said and w not in told for w in q.about if w in _OPPOSITE)
+
+
 def _answers(q: Question, e: Evidence) -> bool:
     "Does a memory speak of what a time is asked of, and not of what did not happen or is to come some day?"
+    if _is_the_other_end(q, e): return False
     if q.subject and not share_of_words([q.subject], e.result.memory.text): return False
     if q.kind in ("since", "ago") and not e.dates and e.share < _ENOUGH: return False
     return e.date is not None or not (unreal(q.about, e.line) and not unreal((), q.text)

@@ -99,8 +99,6 @@ PreparedSession = namedtuple("PreparedSession", (  # All that can be told
     "notes",  # Of `Note`
     "questions",  # How many wait for a person
 ), defaults=("estimate", (), 0))
-
-# %% ../../nbs/15_session/01_fast_start.ipynb #51fdf6b3
 FORMAT = 6  # Of the file that holds it all
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #3ca81c2f
@@ -219,12 +217,6 @@ def _new_lines(
 _HEADING = 8  # Tokens of the longest heading
 
 
-def _just_said(notes: Sequence[Note], most: int = 5, seconds: float = 86400) -> set[int]:
-    "The notes of the last day on which any was written: what the last session left is told first."
-    newest = sorted(range(len(notes)), key=lambda i: (-notes[i].at, notes[i].id))[:most]
-    return {i for i in newest if notes[newest[0]].at - notes[i].at < seconds}
-
-
 class Packing:
     "What is told of all that is laid out, and the room that is left."
     def __init__(self, laid: PreparedSession, values: Sequence[float], room: int, space: int) -> None:
@@ -250,7 +242,9 @@ class Packing:
     def add_notes(self, among: Iterable[int], always: bool = False) -> None:
         "As many as there is room for, the best first."
         notes, part = self.laid.notes, {name: int(s * self.room) for name, (_, s, _) in SECTIONS.items()}
-        new = _just_said(notes)
+        # What was left on the last day with a note, five at most, is told first
+        newest = sorted(range(len(notes)), key=lambda i: (-notes[i].at, notes[i].id))[:5]
+        new = {i for i in newest if notes[newest[0]].at - notes[i].at < 86400}
         def worth(i: int) -> tuple[bool, bool, float, str]:
             return notes[i].under >= 0, i not in new, -self.values[len(self.laid.items) + i], notes[i].id
         best = sorted(among, key=worth)
@@ -409,8 +403,7 @@ def git_output(*args: str) -> str:
     if not hasattr(os, "posix_spawnp"): return _run(*args).stdout
     out, into = os.pipe()
     actions = [(os.POSIX_SPAWN_DUP2, into, 1), (os.POSIX_SPAWN_OPEN, 0, os.devnull, os.O_RDONLY, 0),
-               (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0),
-               (os.POSIX_SPAWN_CLOSE, out)]
+               (os.POSIX_SPAWN_OPEN, 2, os.devnull, os.O_WRONLY, 0), (os.POSIX_SPAWN_CLOSE, out)]
     try: child = os.posix_spawnp("git", ["git", *args], environment(), file_actions=actions)
     except OSError: os.close(out); return ""
     finally: os.close(into)
@@ -425,8 +418,7 @@ class Here:
     "Where a session starts."
     def __init__(self, cwd: str) -> None:
         said = git_output("-C", cwd, "rev-parse", "--path-format=absolute", "--git-common-dir", *_GLOBS,
-                       "--is-bare-repository", "--glob=refs/notes/mem/*",
-                       "--show-toplevel")
+                          "--is-bare-repository", "--glob=refs/notes/mem/*", "--show-toplevel")
         rows = said.splitlines()
         bare = next((i for i, row in enumerate(rows) if row in ("true", "false")), len(rows))
         self.common_dir = rows[0] if rows else ""  # Empty: no repository

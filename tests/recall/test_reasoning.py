@@ -180,6 +180,18 @@ LATER = [noted("2026-03-10", "Switched the CI runner to arm64", "Done yesterday;
          noted("2026-01-30", "Storm of the mail relay on 7 January, leaked token on 9 January")]
 
 
+@pytest.mark.parametrize("said, asked, found", [
+    ("The freeze begins on 7 December 2026.", "When does the freeze end?", False),
+    ("The freeze begins on 7 December 2026.", "When does the freeze start?", True),
+    ("The freeze ends on 18 December 2026.", "When does the freeze start?", False),
+    ("The office is closed on 24 December 2026.", "When was the office opened?", False),
+    ("The freeze begins on 7 and ends on 18 December 2026.", "When does the freeze end?", True), ("Bo left on 4 May 2026.", "When did Bo join?", False)])
+def test_the_beginning_is_not_told_as_the_end(tmp_path, said, asked, found):
+    home = new_repo(tmp_path / "repo", [noted("2026-06-01", said)])
+    s = ReasonedRecallService(open_recall(home, load_settings(env={}), clock=lambda: datetime(2026, 11, 27, tzinfo=UTC)))
+    assert ("2026" in s.answer(asked, count=False).answer.split("“")[0]) == found
+
+
 def test_a_question_about_a_stranger_is_not_answered_with_somebody_else(team):
     assert team.answer("When did Melissa go to the LGBTQ support group?", count=False).confidence <= 0.2
 
