@@ -10,7 +10,7 @@ from ..llm.redact import redacted_memory, without_secrets
 from .fast_start import (
     FORMAT, PreparedSession, Line, Note, SECTIONS, TAG, SummaryEntry, UNDER, UNTIL, bag, load, section, words)
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
@@ -93,12 +93,16 @@ def with_block(
 _STRUCTURE = r"[#>=|+*-]|```|~~~"  # What would make a heading, a list or a fence at the beginning of a line
 
 # %% ../../nbs/15_session/02_prepared.ipynb #02fefc4f
+# The rule of a marker that the plugin captured: `▶ decision ─────`
+_RULE = re.compile(r"`?[▶★] \w+ [\u2500-\u257f]{4,}`?|[\u2500-\u257f]{4,}")
+
+
 def one_line(
     text: str,  # Untrusted
     width: int = 400,  # Characters that may be shown
 ) -> str:  # To stand anywhere in the block; empty if nothing is left
     "A piece of a memory as harmless text."
-    line = " ".join(without_secrets(visible(text[:8 * width], " ")).split())
+    line = " ".join(without_secrets(visible(_RULE.sub(" ", text[:8 * width]), " ")).split())
     if len(line) > width or len(text) > 8 * width: line = line[:width].rsplit(" ", 1)[0].rstrip(" ,;:") + " …"
     return inert(line)
 
@@ -159,12 +163,14 @@ def _line(kind: str, text: str, count: Callable[[str], int]) -> Line:
     return Line(kind, text, count(f"{text}\n\n"), "\n".join(map(words, said)))
 
 # %% ../../nbs/15_session/02_prepared.ipynb #3765e0d5
-def _entry_for(x: MemorySummary, lines: Sequence[Line], at: Mapping[str, int]) -> SummaryEntry:
-    made, known = as_utc(x.created_at), all(m in at for m in x.source_memory_ids)
+def _entry_for(x: MemorySummary, lines: Sequence[Line], at: Mapping[str, int],
+               replaced: Container[str] = ()) -> SummaryEntry:
+    made, live = as_utc(x.created_at), [m for m in x.source_memory_ids if m not in replaced]
+    known = all(m in at for m in live)  # Then it is not told beside them
     return SummaryEntry(x.id, x.namespace, as_utc(x.temporal_range[1]).timestamp(),
                         f"{made:%Y-%m-%dT%H:%M:%SZ}",
                 x.activation_count, x.confidence.overall, x.by != "offline",
-                [at[m] for m in x.source_memory_ids] if known else [], lines)
+                [at[m] for m in live] if known else [], lines)
 
 # %% ../../nbs/15_session/02_prepared.ipynb #14f1b422
 def index_of(bags: Iterable[frozenset[str]]) -> dict[str, list[int]]:
@@ -189,7 +195,8 @@ def prepared_session(
     there = [(x, gone) for x, gone in live if not gone or x.by == "offline" and _is_current(x.summary, gone)]
     newest = sorted(there, key=lambda p: (p[0].temporal_range[1], p[0].id))[-most:]
     at = {x.id: i for i, x in enumerate(notes)}
-    items = [_entry_for(x, [_line(*row, count) for row in _rows(x, gone)], at) for x, gone in newest]
+    items = [_entry_for(x, [_line(*row, count) for row in _rows(x, gone)], at, replaced)
+             for x, gone in newest]
     texts = ["\n".join(y.text for y in x.lines if y.kind != "heading") for x in items]
     return PreparedSession(items, index_of(map(bag, [*texts, *(x.text for x in notes)])), notes=notes)
 
@@ -257,12 +264,18 @@ def _until(m: Memory) -> int:
     return int(as_utc(ends[0]).timestamp()) if ends else 0
 
 # %% ../../nbs/15_session/02_prepared.ipynb #693eb7c3
+_CUT_OFF = re.compile(r"(.{20,})(?:\.{3}|…)")
+
+
 def _note(m: Memory, worth: float, mark: str, count: Callable[[str], int]) -> Note:
     "A memory on one line."
     m = redacted_memory(m)
     asks = "question: " if stance(m.summary) == "asked" else ""
     body, more = _body(m)
-    text = f"{m.event_time:%Y-%m-%d} {asks}{with_full_stop(one_line(m.summary))} {body}".strip()
+    begun = _CUT_OFF.fullmatch(title := one_line(m.summary))
+    if begun and body.startswith(begun[1].rstrip()): title = ""  # The body says it whole
+    said = (f"{m.event_time:%Y-%m-%d}", asks.strip(), title and with_full_stop(title), body)
+    text = " ".join(filter(None, said))
     text, until = text.replace("~~", "") + (f" ({mark})" if mark else ""), _until(m)
     more = "" if mark else more
     cut = len(words(f"{text} {more}")) < len(words(m.text))

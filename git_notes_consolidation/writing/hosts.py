@@ -227,7 +227,7 @@ def settings_text(raw: bytes | None, shown: str) -> str:
     if raw is None or not raw.strip(): return "{}\n"
     try: value = json.loads(text := raw.decode())
     except (ValueError, RecursionError): value = text = ""
-    if not isinstance(value, dict): raise BadFile(f"{shown} is not a JSON object (comments are none)")
+    if not isinstance(value, dict): raise BadFile(f"{shown} is not plain JSON: one object, without comments")
     return text
 
 

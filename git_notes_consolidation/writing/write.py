@@ -339,7 +339,8 @@ def commit_of(repo: Repo, name: str) -> str:
                    f"{name}^{{commit}}").decode().strip()
     except RepoError as e:
         if not str(e).endswith(": exit 1"): raise  # Git itself failed
-        raise BadFact("there is no commit yet, and a memory hangs on one; make a commit first"
+        raise BadFact("there is no commit yet for a memory to hang on; first: "
+                      "git commit --allow-empty -m Begin"
                       if name == "HEAD" else f"no commit {name!r} here") from None
 
 

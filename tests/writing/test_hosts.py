@@ -85,7 +85,7 @@ def test_what_is_no_json_or_leads_out_is_refused_with_what_to_paste(repo, tmp_pa
     (repo / ".codex").mkdir()
     (repo / ".codex" / "hooks.json").write_text("// mine\n{}")
     done = gnc("setup", "codex", "--apply", repo=repo)
-    assert done.code == 1 and "not a JSON object" in done.err and "gnc hook session-start --host codex" in done.err
+    assert done.code == 1 and "not plain JSON" in done.err and "gnc hook session-start --host codex" in done.err
     assert (repo / ".codex" / "hooks.json").read_text() == "// mine\n{}"
     (repo / ".cursor").symlink_to(tmp_path / "home")
     (tmp_path / "home" / "hooks.json").write_text("{}")
