@@ -99,7 +99,7 @@ _UNREAL = re.compile(
 _LED = re.compile(r"\s*(?:(?:not|have|be|been|being|get|got|\w+ly)\s+)*[\w'’-]+")
 
 
-def _has_past_verb(text: str) -> bool:
+def has_past_verb(text: str) -> bool:
     "Is a verb in it of what was?"
     words = [*re.findall(r"[\w'’-]+", text.lower())]
     return any(cue(words, k) < 0 for k in range(len(words)))
@@ -116,14 +116,14 @@ def unreal(
         first, last = _clause_at(clause, m.start())
         if not date and about and not share_of_words(about, clause[first:last]): continue
         a, b = date or (last, last)
-        if m[2] and not _has_past_verb(m[2]) or m[1] and ahead: continue
+        if m[2] and not has_past_verb(m[2]) or m[1] and ahead: continue
         if any(key(w) in about for w in m[0].lower().split()): continue
         if m.start() >= b:
             between = clause[:a] + re.sub(r"\b(?:was|were|had|has|have|been)\s*\Z", "", clause[b:m.start()])
             if not clause[b:m.start()].strip(" ,"): continue  # In April, not June
         elif re.search(r"\b(?:until|till|before)\s+\Z", clause[:a]): continue  # Did not ship until Friday
         else: between = clause[led.end():a] if (led := _LED.match(clause, m.end())) else ""
-        if not _has_past_verb(between): return True
+        if not has_past_verb(between): return True
     return False
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #ca11ed0f
@@ -218,10 +218,15 @@ def _range(line: str, a: TemporalReference, b: TemporalReference) -> TemporalRef
                    interval=(a.interval[0], b.interval[1]), grain="", alternatives=())
 
 
+def is_since(line: str, r: TemporalReference) -> bool:
+    "Has it been so since then?"
+    return bool(re.search(r"(?i)\bsince\s+\Z", line[:r.span[0]]))
+
+
 def _at_the_hour(line: str, r: TemporalReference) -> TemporalReference:
     "Tomorrow's call is *at 11*."
     m = _AT_HOUR.search(line, r.span[1], max(r.span[1], _clause_at(line, r.span[0])[1]))
-    if not m or r.grain != "day": return r
+    if not m or r.grain != "day" or is_since(line, r): return r
     hour = f"{m[1]}{m[2] or ''}{m[3] or ('' if m[2] else ':00')}"
     then, *_ = find_references(f"{r.value} at {hour}", r.memory_timestamp) or [r]
     return replace(then, original_text=r.original_text, span=r.span, confidence=r.confidence)

@@ -11,9 +11,10 @@ from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
-from .evidence import (
+from git_notes_consolidation.recall.evidence import (
     Evidence, Said, answer_request, calls_off, contradictions, date_in_words, dates_in_words, day_of,
-    days_between, duration, evidence, later_word, settled_orders, share_of_words, unreal, unsupported)
+    days_between, duration, evidence, has_past_verb, later_word, is_since, settled_orders,
+    share_of_words, unreal, unsupported)
 from .search import MemoryResult, RetrievalMode
 from ..observability.tracing import content, span
 from ..core.memory import Memory
@@ -131,6 +132,17 @@ _ONE_DAY = re.compile(r"(?i)\b(?:today|tomorrow|yesterday|tonight|this|next|last
 _WEEKDAY = re.compile(r"(?i)(?:mon|tues|wednes|thurs|fri|satur|sun)day")
 
 
+_HOUR = re.compile(r"(?i)\bat (?:noon|midnight|\d\d?:\d\d|\d\d? ?[ap]m)\b(?-i: (?:UTC|GMT|[A-Z]{1,3}S?T)\b)?")
+
+
+def _hours(e: Evidence, about: Sequence[str]) -> list[str]:
+    "At what hours it is done, on no day in particular; of several clauses those that have most of the words."
+    if e.date and not is_since(e.line, e.date) or has_past_verb(e.line): return []
+    told = [(sum(key(w) in about for w in re.findall(r"\w+", part.lower())), m[0])
+            for part in re.split(r"[,;] |\b(?:and|but)\b", e.line) for m in _HOUR.finditer(part)]
+    return [hour for n, hour in told if n == max(told)[0]]
+
+
 def _rates(e: Evidence, weekday: str) -> tuple[TemporalReference, ...]:
     "What comes back, as a sentence tells it; on that day of the week, if one is asked for."
     told = [r for r in find_references(e.line, e.recorded) if r.type == "SET"]
@@ -156,15 +168,16 @@ def _as_told(line: str, told: Sequence[TemporalReference]) -> str:
     return ", ".join(said)
 
 
-def _rate(rows: Sequence[Evidence], now: datetime | None = None, weekday: str = "") -> ReasonedAnswer | None:
+def _rate(rows: Sequence[Evidence], q: Question, now: datetime | None = None) -> ReasonedAnswer | None:
     "What is to be every week; what is told of one day alone is an exception."
     near = [e for e in rows if e.share >= rows[0].share - 0.25]
     for e in near:
-        told = _rates(e, weekday)
+        told, hours = _rates(e, q.weekday), _hours(e, q.about)
         changed, once = _CHANGED.search(e.line), e.date and _ONE_DAY.search(e.date.original_text)
-        if not told and changed and not (changed[1] and once): break
-        if not told: continue
+        if not (told or hours) and changed and not (changed[1] and once): break
+        if not (told or hours): continue
         said = _as_told(e.line, told)
+        if not re.search(r"\d", said): said = ", ".join([*[said] * bool(said), *hours])
         ahead = [x for x in near if x is not e and x.date and (now is None or x.interval[1] > now)
                  and x.recorded >= e.recorded]
         also = "".join(f" Also: {_at(x)}, {_quote(x)}." for x in ahead)
@@ -345,14 +358,14 @@ def _answer_offline(
     if not q.past and not q.at_first:
         order = newest_first([e.result.memory for e in rows], partial(tells_of, q))
         rows = [rows[i] for i, _ in order]
-    if q.kind == "when" and not q.past and rows and (every := _rate(rows, now, q.weekday)): return every
+    if q.kind == "when" and not q.past and rows and (every := _rate(rows, q, now)): return every
     if q.kind == "when" and not q.past and q.weekday:
         rows = [e for e in rows if e.date and f"{e.interval[0]:%A}".lower() == q.weekday]
     if dated and _AHEAD.search(q.text): rows = [e for e in (_ahead(e, now) for e in rows) if e.dates]
         # "By the day on which it was written" says nothing of what is to come
     elif q.kind == "when" and not q.past: rows = [e for e in rows if e.dates]
     if not rows: return _unsettled(found)
-    if q.kind == "often": return _rate(rows, now) or _how_often(rows)
+    if q.kind == "often": return _rate(rows, q, now) or _how_often(rows)
     if dated:
         def texts() -> list[str]:
             return [r.memory.text for r in search("*", mode=RetrievalMode.EXHAUSTIVE, limit=1000)]
