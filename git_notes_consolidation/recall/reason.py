@@ -143,11 +143,20 @@ def _hours(e: Evidence, about: Sequence[str]) -> list[str]:
     return [hour for n, hour in told if n == max(told)[0]]
 
 
-def _rates(e: Evidence, weekday: str) -> tuple[TemporalReference, ...]:
+def _is_of(q: Question, line: str, at: int) -> bool:
+    "Is a rate that of what is asked about, where the sentence has that elsewhere?"
+    begin = max((m.end() for m in re.finditer(r"[;.]\s", line[:at])), default=0)
+    clause = re.split(r"[;.]\s", line[begin:], maxsplit=1)[0]
+    if re.search(r"(?i)\b(?:it|they|this|that)\b", clause): return True
+    return not q.subject or not share_of_words([q.subject], line) or bool(share_of_words([q.subject], clause))
+
+
+def _rates(e: Evidence, q: Question) -> tuple[TemporalReference, ...]:
     "What comes back, as a sentence tells it; on that day of the week, if one is asked for."
-    told = [r for r in find_references(e.line, e.recorded) if r.type == "SET"]
-    mine = [r for r in told if weekday and weekday in r.original_text.lower()]
-    return tuple(mine or [r for r in told if not weekday or not _WEEKDAY.search(r.original_text)])
+    told = [r for r in find_references(e.line, e.recorded)
+            if r.type == "SET" and _is_of(q, e.line, r.span[0])]
+    mine = [r for r in told if q.weekday and q.weekday in r.original_text.lower()]
+    return tuple(mine or [r for r in told if not q.weekday or not _WEEKDAY.search(r.original_text)])
 
 
 _NTH = re.compile(r"(?i)\b(?:first|second|third|fourth|last|1st|2nd|3rd|4th) \Z")
@@ -172,7 +181,7 @@ def _rate(rows: Sequence[Evidence], q: Question, now: datetime | None = None) ->
     "What is to be every week; what is told of one day alone is an exception."
     near = [e for e in rows if e.share >= rows[0].share - 0.25]
     for e in near:
-        told, hours = _rates(e, q.weekday), _hours(e, q.about)
+        told, hours = _rates(e, q), _hours(e, q.about)
         changed, once = _CHANGED.search(e.line), e.date and _ONE_DAY.search(e.date.original_text)
         if not (told or hours) and changed and not (changed[1] and once): break
         if not (told or hours): continue
@@ -287,21 +296,23 @@ def _ahead(e: Evidence, now: datetime) -> Evidence:
     return replace(e, dates=tuple(r for r in e.dates if r.interval and r.interval[1] > now)[:1])
 
 
-_ENDS = ("start begin began open launch join add create arrive",
-         "end finish stop close expire leave left remove delete quit done")
-_OPPOSITE = {key(w): {*map(key, other.split())} for one, other in (_ENDS, _ENDS[::-1]) for w in one.split()}
+_EVENTS = tuple(frozenset(map(key, x.split())) for x in (
+    "start begin began open launch join add create arrive", "end finish stop close expire done",
+    "leave left quit", "remove delete drop retire", "move migrate switch",
+    "fail crash break broke", "cancel"))
 
 
-def _is_the_other_end(q: Question, e: Evidence) -> bool:
-    "Does it tell when something began that is asked when it ends, or the other way round?"
+def _tells_another_event(q: Question, e: Evidence) -> bool:
+    "Does it tell when something moved, of which it is asked when it was deleted?"
     said, told = ({*map(key, re.findall(r"\w+", x.lower()))} for x in (e.line, e.result.memory.text))
-    if "until" in said or "till" in said: return False  # Open till four
-    return any(_OPPOSITE[w] & said and w not in told for w in q.about if w in _OPPOSITE)
+    if "until" in said or "till" in said: return False  # Open till four: then it closes
+    asked = [x for x in _EVENTS if x & {*q.about}]
+    return bool(asked) and not any(x & told for x in asked) and any(x & said for x in _EVENTS)
 
 
 def _answers(q: Question, e: Evidence) -> bool:
     "Does a memory speak of what a time is asked of, and not of what did not happen or is to come some day?"
-    if _is_the_other_end(q, e): return False
+    if _tells_another_event(q, e): return False
     if q.subject and not share_of_words([q.subject], e.result.memory.text): return False
     if q.kind in ("since", "ago") and not e.dates and e.share < _ENOUGH: return False
     return e.date is not None or not (unreal(q.about, e.line) and not unreal((), q.text)
