@@ -40,11 +40,12 @@ def _worktree(call: Call) -> Path | None:
     except (Usage, RepoError): return None
 
 
-def _places(call: Call, host: Host, user: bool) -> tuple[Path, list[tuple[str, list[Lines]]]]:
-    "The folder, and the lines by the file below it."
+def _places(call: Call, host: Host, user: bool, undo: bool = False
+            ) -> tuple[Path, list[tuple[str, list[Lines]]]]:
+    "The folder, and the lines by the file below it; an undo looks for the server's, too, wherever it is."
     moved = os.environ.get(host.home, "") if user and host.home else ""
     top = Path(moved) if moved else Path.home() if user else _top(call)
-    rows, tools = dict[str, list[Lines]](), host.tools if find_spec("mcp") else ()
+    rows, tools = dict[str, list[Lines]](), host.tools if undo or find_spec("mcp") else ()
     for x in (*host.lines, *tools):
         name = x.user if user else x.file
         if name: rows.setdefault(name.partition("/")[2] if moved else name, []).append(x)
@@ -53,7 +54,7 @@ def _places(call: Call, host: Host, user: bool) -> tuple[Path, list[tuple[str, l
 
 def _changes(call: Call, host: Host, user: bool, undo: bool) -> list[Change]:
     "What would be done to its files."
-    top, rows = _places(call, host, user)
+    top, rows = _places(call, host, user, undo)
     if undo:
         rows = [(name, [x for x in xs if not _others_need(call, host, x, user)]) for name, xs in rows]
     found = [_change(top, name, lines, undo) for name, lines in rows]
@@ -63,10 +64,8 @@ def _changes(call: Call, host: Host, user: bool, undo: bool) -> list[Change]:
 
 def _change(top: Path, name: str, lines: Sequence[Lines], undo: bool) -> Change:
     "What would be done to one of them."
-    def after(raw: bytes | None) -> bytes | None:
-        if not undo: return writing_hosts.settings_with(raw, lines, name)
-        return None if raw is None else writing_hosts.settings_without(raw, lines, name)
-    try: return writing_hosts.change_of(top, name, after)
+    edit = writing_hosts.settings_without if undo else writing_hosts.settings_with
+    try: return writing_hosts.change_of(top, name, lambda raw: edit(raw, lines, name))
     except BadFile as e:
         paste = writing_hosts.settings_with(None, lines, "").decode().strip()
         told = "" if undo else f". Put this in yourself:\n{paste}"
@@ -79,11 +78,6 @@ def _others_need(call: Call, host: Host, x: Lines, user: bool) -> bool:
     return any(h is not host and place(x) in map(place, h.tools) and _state(call, h, user) in ("on", "part")
                for h in HOSTS.values())
 
-
-def _left(call: Call, host: Host, user: bool) -> str:
-    "What an undo leaves, because somebody changed it."
-    if _state(call, host, user) == "off": return ""
-    return f"! {host.title} still calls gnc: somebody changed its lines, so they stay. Take them out by hand."
 
 # %% ../../../nbs/19_apps/03_cli/09_setup.ipynb #f422c8a3
 def _memory_text(call: Call, tokens: int) -> str:
@@ -105,27 +99,29 @@ def _section_change(call: Call, name: str, tokens: int, undo: bool) -> list[Chan
         raise Usage(f"--file {name}: name a file that agents read, such as AGENTS.md")
     text = "" if undo else _memory_text(call, tokens)
     def after(raw: bytes | None) -> bytes | None:
-        if not undo: return writing_hosts.with_section(raw, text, name)
-        return None if raw is None else writing_hosts.without_section(raw, name)
+        if undo: return writing_hosts.without_section(raw, name)
+        return writing_hosts.with_section(raw, text, name)
     c = writing_hosts.change_of(_top(call), name, after, False)
     return [c] if c.before != c.after else []
 
 # %% ../../../nbs/19_apps/03_cli/09_setup.ipynb #b2be7e2d
+def _found(call: Call, host: Host, user: bool, undo: bool = False) -> list[tuple[Lines, str]]:
+    "Its lines, and what is in their place."
+    top, rows = _places(call, host, user, undo)
+    def text(name: str) -> str:
+        path = writing_hosts.settings_file(top, name)
+        return writing_hosts.settings_text(path.read_bytes() if path.exists() else None, name)
+    return [(x, writing_hosts.is_there(said, x)) for name, lines in rows for said in [text(name)]
+            for x in lines if x.ours]
+
+
 def _state(call: Call, host: Host, user: bool) -> str:  # on, off, part, or what is wrong
     "Is a host set up here?"
-    try: top, rows = _places(call, host, user)
+    try: found = _found(call, host, user)
+    except (BadFile, OSError) as e: return str(e)
     except (Usage, RepoError): return "-"
-    there, hooks = set[str](), set[str]()
-    for name, lines in rows:
-        try:
-            path = writing_hosts.settings_file(top, name)
-            raw = path.read_bytes() if path.exists() else None
-            text = writing_hosts.settings_text(raw, name)
-        except (BadFile, OSError) as e: return str(e)
-        found = [(x in host.lines, writing_hosts.is_there(text, x)) for x in lines if x.path != ("version",)]
-        there |= {v for _, v in found}
-        hooks |= {v for hook, v in found if hook}
-    return "off" if "on" not in hooks else "on" if there == {"on"} else "part"
+    if "on" not in {v for x, v in found if x in host.lines}: return "off"
+    return "on" if {v for _, v in found} == {"on"} else "part"
 
 
 def _states(call: Call) -> list[dict[str, Any]]:
@@ -158,7 +154,7 @@ def _list(call: Call, check: bool) -> None:
     if live and not shutil.which("gnc"): problems.append(_PATH)
     problems += [f"{r['title']}: {r[k]}" for r in rows if r["host"] in HOSTS for k in ("project", "user")
                  if r[k] not in ("on", "off", "part", "-")]
-    twice = [r["title"] for r in live if r["project"] == r["user"] == "on"]
+    twice = [r["title"] for r in live if {r["project"], r["user"]} <= {"on", "part"}]
     problems += [f"{x} has the hook in the project and for you, so a session is told everything twice; take "
                  "one away with --undo --apply" for x in twice]
     for r in live if check and _worktree(call) else ():
@@ -168,11 +164,11 @@ def _list(call: Call, check: bool) -> None:
     table = Table("agent", "setup", "project", "you", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for r in rows: table.add_row(plain(r["title"]), r["host"], *(
         x if len(x) < 20 else "problem" for x in (plain(r["project"]), plain(r["user"]))))
-    call.show({"hosts": rows, "problems": problems}, table, *_next_lines(call, live, check, problems))
+    call.show({"hosts": rows, "problems": problems}, table, *_next_lines(live, check, problems))
     if check and problems: raise typer.Exit(1)
 
 
-def _next_lines(call: Call, live: Sequence[dict[str, Any]], check: bool, problems: Sequence[str]) -> Printed:
+def _next_lines(live: Sequence[dict[str, Any]], check: bool, problems: Sequence[str]) -> Printed:
     said: Printed = [Text(plain(f"! {p}"), style="yellow") for p in problems]
     if check: said += [f"{r['title']}: a session that starts now is told {r['told']:,} characters."
                        for r in live if r.get("told")]
@@ -182,12 +178,23 @@ def _next_lines(call: Call, live: Sequence[dict[str, Any]], check: bool, problem
 def _after(call: Call, host: Host, user: bool, changes: Sequence[Change]) -> Printed:
     "What a person does next."
     said: Printed = [host.then] if changes else []
-    server = not any(x.user if user else x.file for x in host.tools)
     if not find_spec("mcp"):
         said.append("The tools are left out; for them: pipx inject git-notes-consolidation mcp, then again. "
                     "The block needs none.")
-    elif server: said.append(f"The tools, if you want them: {host.say}")
+    elif any(v == "other" for _, v in _found(call, host, user)):
+        said.append("The tools are left out: another server is called memory there. The block needs none.")
+    elif not any(x.user if user else x.file for x in host.tools):
+        said.append(f"The tools, if you want them: {host.say}")
     return said + ([] if shutil.which("gnc") else [Text(f"! {_PATH}", style="yellow")])
+
+
+def _left(call: Call, host: Host, user: bool) -> Printed:
+    "What an undo leaves, because somebody changed it."
+    files = {x.user if user else x.file for x, v in _found(call, host, user, True)
+             if v == "on" and not _others_need(call, host, x, user)}
+    if not files: return []
+    return [Text(f"! {host.title} still calls gnc: somebody changed its lines in {', '.join(sorted(files))}, "
+                 "so they stay. Take them out by hand.", style="yellow")]
 
 
 def _plugin_is_on(call: Call) -> bool:
@@ -241,16 +248,14 @@ def setup(
     if host == AGENTS:
         if user: raise Usage("a memory belongs to a repository; leave out --user")
         changes = _section_change(call, file, tokens, undo)
-        then: Printed = ["Run it again when the memory has changed."]
+        then: Printed = [] if undo else ["Run it again when the memory has changed."]
         if file != "AGENTS.md": again += f" --file {shlex.quote(file)}"
         if tokens != 2000: again += f" --tokens {tokens}"
     else:
         if host == "claude" and not undo and _plugin_is_on(call):
             return call.show([], "Claude Code has the plugin memory, which brings the hook: nothing to do.")
         changes = _changes(call, HOSTS[host], user, undo)
-        then = _after(call, HOSTS[host], user, changes)
     for c in changes if apply else (): writing_hosts.write_change(c, call.clock())
-    if undo:
-        left = _left(call, HOSTS[host], user) if host in HOSTS else ""
-        then = [Text(left, style="yellow")] if left else []
+    if host in HOSTS:
+        then = _left(call, HOSTS[host], user) if undo else _after(call, HOSTS[host], user, changes)
     _show(call, changes, apply, undo, again, then)
