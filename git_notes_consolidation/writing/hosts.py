@@ -4,8 +4,8 @@
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #5842d174
 from __future__ import annotations
-import difflib, json, re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+import difflib, json, os, re
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
 from pathlib import Path
@@ -63,49 +63,39 @@ def _lead(text: str, at: int) -> str | None:
     return before if "\n" in text[:at] and not before.strip() else None
 
 
-def _insert(text: str, at: int, item: Callable[[int | str | None], str]) -> str:
-    "An item more in a container; it is given its indent, none for one line."
+def _insert(text: str, at: int, name: str, value: Any) -> str:
+    "A value more in a container: behind its name with a colon, or in a list."
     parts, close = parts_of(text, at)
     top = parts_of(text, _skip(text, 0))[0]
     unit, end = (top and _lead(text, top[0].start)) or "  ", "\r\n" if "\r\n" in text else "\n"
-    def told(lead: str) -> str: return item(unit).replace("\n", f"{end}{lead}")
+    def told(lead: str) -> str: return name + json.dumps(value, indent=unit).replace("\n", f"{end}{lead}")
     if not parts:
         row = text[text.rfind("\n", 0, at) + 1:at]
         outer = row[:len(row) - len(row.lstrip())]
         inner = outer + unit
         return f"{text[:at + 1]}{end}{inner}{told(inner)}{end}{outer}{text[close:]}"
     lead, last = _lead(text, parts[-1].start), parts[-1].end
-    more = f", {item(None)}" if lead is None else f",{end}{lead}{told(lead)}"
+    more = f", {name}{json.dumps(value)}" if lead is None else f",{end}{lead}{told(lead)}"
     return text[:last] + more + text[last:]
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #4b213f49
-def _find(text: str, at: int, key: str) -> Part | None:
-    return next((p for p in reversed(parts_of(text, at)[0]) if p.key == key), None)
-
-
-def _member(path: Sequence[str], value: Any) -> Callable[[int | str | None], str]:
-    "A value under some names, to be written at an indent."
-    for k in reversed(path[1:]): value = {k: value}
-    return lambda unit: f"{json.dumps(path[0])}: {json.dumps(value, indent=unit)}"
-
-
 def with_value(
-    text: str,  # JSON, an object
+    text: str,  # JSON, an object without that value
     path: Sequence[str],
     value: Any,
     append: bool = False,  # To the list at the path; else it is the value at the path
 ) -> str:
-    "JSON with a value more; what was at the path already stays."
+    "JSON with a value more; what was on the path already stays."
     at = _skip(text, 0)
     for n, key in enumerate(path):
         if text[at] != "{": raise BadFile(f"{'.'.join(path[:n])} is not an object there")
-        if not (p := _find(text, at, key)):
-            return _insert(text, at, _member(path[n:], [value] if append else value))
+        if not (p := {p.key: p for p in parts_of(text, at)[0]}.get(key)):
+            new = [value] if append else value
+            for k in reversed(path[n + 1:]): new = {k: new}
+            return _insert(text, at, f"{json.dumps(key)}: ", new)
         at = p.at
-    if not append: return text
     if text[at] != "[": raise BadFile(f"{'.'.join(path)} is not a list there")
-    if any(p.value == value for p in parts_of(text, at)[0]): return text
-    return _insert(text, at, lambda unit: json.dumps(value, indent=unit))
+    return _insert(text, at, "", value)
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #d10a5c6f
 def without_value(
@@ -118,7 +108,7 @@ def without_value(
     at, chain = _skip(text, 0), list[tuple[int, int]]()  # Containers, and the number of the part in each
     for key in path:
         parts = parts_of(text, at)[0] if text[at] == "{" else []
-        n = next((n for n, p in reversed([*enumerate(parts)]) if p.key == key), -1)
+        n = {p.key: n for n, p in enumerate(parts)}.get(key, -1)
         if n < 0: return text
         chain.append((at, n))
         at = parts[n].at
@@ -147,7 +137,7 @@ class Lines(NamedTuple):
     path: tuple[str, ...]
     value: Any
     append: bool = False  # To the list at the path
-    ours: str = ""  # The command by which it is known, also where somebody moved or changed it
+    ours: str = ""  # By which it is known, also where somebody changed it; empty: of use without us
 
 
 @dataclass(frozen=True)
@@ -162,7 +152,8 @@ class Host:
     home: str = ""  # The variable that moves its folder in the home directory
 
 
-_SERVER = {"command": "gnc", "args": ["serve"]}
+def _server(file: str, user: str) -> Lines:
+    return Lines(file, user, ("mcpServers", "memory"), {"command": "gnc", "args": ["serve"]}, ours="gnc")
 
 
 def _nested(host: str, file: str, events: Mapping[str, str], timeout: int) -> tuple[Lines, ...]:
@@ -174,9 +165,9 @@ def _nested(host: str, file: str, events: Mapping[str, str], timeout: int) -> tu
     return tuple(line(event, what) for event, what in events.items())
 
 
-def _flat(host: str, file: str, user: str, events: Mapping[str, str], form: Callable[[str], dict[str, Any]]
-          ) -> tuple[Lines, ...]:
+def _flat(host: str, file: str, user: str, form: Callable[[str], dict[str, Any]]) -> tuple[Lines, ...]:
     "Hooks in a numbered form, without groups."
+    events = {"sessionStart": "session-start", "sessionEnd": "stop"}
     first = Lines(file, user, ("version",), 1)
     return (first, *(Lines(file, user, ("hooks", event), form(f"gnc hook {what} --host {host}"), True,
                            f"gnc hook {what}") for event, what in events.items()))
@@ -187,11 +178,10 @@ def _copilot(command: str) -> dict[str, Any]:
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #259de457
 _TWO = {"SessionStart": "session-start", "Stop": "stop"}
-_SMALL_TWO = {"sessionStart": "session-start", "sessionEnd": "stop"}
 _TRUST = "trust the folder when it asks"
 HOSTS = {h.name: h for h in (
     Host("claude", "Claude Code", _nested("claude", ".claude/settings.json", _TWO, 10),
-         (Lines(".mcp.json", "", ("mcpServers", "memory"), _SERVER),),
+         (_server(".mcp.json", ""),),
          "claude mcp add --scope user memory -- gnc serve",
          f"Start claude in the project; {_TRUST}. /hooks lists the hook.", "CLAUDE_CONFIG_DIR"),
     Host("codex", "Codex", _nested("codex", ".codex/hooks.json", _TWO, 10), (),
@@ -200,15 +190,15 @@ HOSTS = {h.name: h for h in (
          "has allowed.", "CODEX_HOME"),
     Host("gemini", "Gemini CLI", _nested("gemini", ".gemini/settings.json",
                                          {"SessionStart": "session-start", "SessionEnd": "stop"}, 10_000),
-         (Lines(".gemini/settings.json", ".gemini/settings.json", ("mcpServers", "memory"), _SERVER),), "",
+         (_server(".gemini/settings.json", ".gemini/settings.json"),), "",
          f"Start gemini in the project; {_TRUST}."),
-    Host("cursor", "Cursor", _flat("cursor", ".cursor/hooks.json", ".cursor/hooks.json", _SMALL_TWO,
+    Host("cursor", "Cursor", _flat("cursor", ".cursor/hooks.json", ".cursor/hooks.json",
                                    lambda command: {"command": command}),
-         (Lines(".cursor/mcp.json", ".cursor/mcp.json", ("mcpServers", "memory"), _SERVER),), "",
+         (_server(".cursor/mcp.json", ".cursor/mcp.json"),), "",
          "Open a new chat. Settings > Hooks shows whether the hook ran."),
     Host("copilot", "Copilot CLI", _flat("copilot", ".github/hooks/gnc.json", ".copilot/hooks/gnc.json",
-                                         _SMALL_TWO, _copilot),
-         (Lines(".mcp.json", ".copilot/mcp-config.json", ("mcpServers", "memory"), _SERVER),), "",
+                                         _copilot),
+         (_server(".mcp.json", ".copilot/mcp-config.json"),), "",
          f"Start copilot in the project; {_TRUST}.", "COPILOT_HOME"))}
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #502881b5
@@ -231,24 +221,17 @@ def settings_text(raw: bytes | None, shown: str) -> str:
     return text
 
 
-def _commands(value: Any, deep: int = 6) -> Iterator[str]:
-    "Every text in a value."
-    if isinstance(value, str): yield value
-    inner = value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
-    for x in inner if deep else (): yield from _commands(x, deep - 1)
-
-
 def is_there(text: str, x: Lines) -> str:  # on, other (something else is in its place) or off
     "Does a file of settings have such lines?"
     value = json.loads(text)
     for key in x.path:
         if not isinstance(value, dict) or key not in value: return "off"
         value = value[key]
-    if not x.append: return "on" if value == x.value else "other"
-    return "on" if any(re.search(rf"{re.escape(x.ours)}(?![\w-])", c) for c in _commands(value)) else "off"
+    if re.search(rf"{re.escape(x.ours)}(?![\w-])", json.dumps(value)): return "on"
+    return "off" if x.append else "other"
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #8f2d15a2
-def settings_with(raw: bytes | None, lines: Iterable[Lines], shown: str) -> bytes:
+def settings_with(raw: bytes | None, lines: Sequence[Lines], shown: str) -> bytes:
     "A file of settings with the lines that are not there."
     text = settings_text(raw, shown)
     for x in lines:
@@ -256,15 +239,14 @@ def settings_with(raw: bytes | None, lines: Iterable[Lines], shown: str) -> byte
     return text.encode()
 
 
-def settings_without(raw: bytes, lines: Sequence[Lines], shown: str) -> bytes | None:
+def settings_without(raw: bytes | None, lines: Sequence[Lines], shown: str) -> bytes | None:
     "A file of settings without the lines; none: it held nothing else."
-    if raw == settings_with(None, lines, shown): return None
     text = was = settings_text(raw, shown)
-    for x in reversed(lines):
-        if x.path != ("version",): text = without_value(text, x.path, x.value, x.append)
+    rest = {x.path[0]: x.value for x in lines if not x.ours}
+    for x in lines:
+        if x.ours: text = without_value(text, x.path, x.value, x.append)
     if text == was: return raw
-    alone = json.loads(text) in ({}, {"version": 1}) and not {*json.loads(was)} - {x.path[0] for x in lines}
-    return None if alone else text.encode()
+    return None if json.loads(text) in ({}, rest) else text.encode()
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #dd3a4075
 ASK = ('More: `gnc recall "QUESTION"`, or the tool `memory_recall`. When something is decided or learned '
@@ -292,9 +274,9 @@ def with_section(raw: bytes | None, body: str, shown: str) -> bytes:
     return (text + ("\n" if text else "") + new).encode()
 
 
-def without_section(raw: bytes, shown: str) -> bytes | None:
+def without_section(raw: bytes | None, shown: str) -> bytes | None:
     "A file without the section; none: it held nothing else."
-    text = _utf8(raw, shown)
+    text = _utf8(raw or b"", shown)
     if not (at := _section_at(text, shown)): return raw
     return (text[:at[0]].removesuffix("\n") + text[at[1]:]).encode() or None
 
@@ -338,23 +320,18 @@ def change_of(top: Path, name: str, after: Callable[[bytes | None], bytes | None
 
 def write_change(c: Change, now: datetime) -> None:
     "Write a change, if the file is still what was looked at."
-    if c.before is None or c.after is not None and c.settings: return _write_whole(c)
+    was, put = c.before or b"", c.after or b""
+    if c.after is not None and (c.settings or c.before is None): return write_whole(c.real, c.after, c.before)
     if c.settings:
-        if c.real.read_bytes() != c.before: raise Changed(f"{c.shown} has changed since; nothing was removed")
-    else:
-        f = MemoryFile(c.shown, c.real, c.before, (), now)
-        apply_tidy(FilePlan(f, edits=(_edit(c.before, c.after or b""),)), now)
+        if c.real.read_bytes() != was: raise Changed(f"{c.shown} has changed since; nothing was removed")
+    else: apply_tidy(FilePlan(MemoryFile(c.shown, c.real, was, (), now), edits=(_edit(was, put),)), now)
     if c.after is None: c.real.unlink()
-
-
-def _write_whole(c: Change) -> None:
-    if c.after is not None: write_whole(c.real, c.after, c.before)
 
 
 def _edit(before: bytes, after: bytes) -> Edit:
     "One edit that makes one text of another, between whole lines."
     a, b = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    same = next((n for n, (x, y) in enumerate(zip(a, b)) if x != y), min(len(a), len(b)))
-    a, b, start = a[same:], b[same:], len(b"".join(a[:same]))
-    tail = next((n for n, (x, y) in enumerate(zip(reversed(a), reversed(b))) if x != y), min(len(a), len(b)))
-    return Edit(start, b"".join(a[:len(a) - tail]), b"".join(b[:len(b) - tail]), "set up")
+    same = len(os.path.commonprefix([a, b]))
+    tail = len(os.path.commonprefix([a[same:][::-1], b[same:][::-1]]))
+    was, put = (b"".join(x[same:len(x) - tail]) for x in (a, b))
+    return Edit(len(b"".join(a[:same])), was, put, "set up")
