@@ -648,7 +648,7 @@ def _answer(here: Here, event: Mapping[str, object], env: Mapping[str, str], hos
             here.notes.append(heals)
         return ""
     laid, block = _block_or_last(here, s)
-    if here.busy and not block:
+    if here.busy and not (laid if event.get("source") == "resume" else block):
         here.notes.append("what is known is still being prepared; the next session is told it")
     session, starts = str(event.get("session_id") or ""), event.get("source") in (None, "startup")
     said = notices(here, laid.questions if laid else 0, bool(laid), not host) if starts else {}

@@ -181,10 +181,16 @@ class Dead:
     commit: str = ""
     when: datetime | None = None
 
+    @property
+    def certain(self) -> bool:
+        "Is it wrong however the sentence is read? A link, an import, a command, a path with a new name."
+        called = self.name.kind in DEFINERS and self.name.kind != "variable"
+        return self.what == "renamed" or called or self.name.form in ("link", "import")
+
     def to_dict(self) -> dict[str, Any]:
         "For JSON."
         return {"line": self.name.line, "name": self.name.text, "kind": self.name.kind, "what": self.what,
-                "reason": self.reason, "now": self.now, "commit": self.commit,
+                "certain": self.certain, "reason": self.reason, "now": self.now, "commit": self.commit,
                 "when": self.when and self.when.isoformat()}
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #960be349

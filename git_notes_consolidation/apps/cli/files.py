@@ -88,11 +88,11 @@ _BYTES = option("At most N bytes, such as 25k.", "--bytes", metavar="N")
 _TOKENS = option("At most N tokens.", metavar="N")
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #09bd6e28
-def _annotation(path: str, line: int, text: str) -> str:
-    "A warning as GitHub's workflows read it."
+def _annotation(path: str, line: int, text: str, certain: bool = True) -> str:
+    "A warning or a notice as GitHub's workflows read it."
     def data(x: str, more: str = "") -> str:
         return "".join(f"%{ord(c):02X}" if c in f"%\r\n{more}" else c for c in plain(x))
-    return f"::warning file={data(path, ':,')},line={line}::{data(text)}"
+    return f"::{'warning' if certain else 'notice'} file={data(path, ':,')},line={line}::{data(text)}"
 
 
 def _dead_lines(path: str, found: Sequence[file_check.Dead]) -> Lines:
@@ -100,11 +100,12 @@ def _dead_lines(path: str, found: Sequence[file_check.Dead]) -> Lines:
     grid = Table.grid(padding=(0, 2, 0, 0))
     grid.add_column(width=5, justify="right")
     grid.add_column(overflow="fold")
-    for x in found:
+    for n, x in enumerate(rows := sorted(found, key=lambda x: not x.certain)):
+        if not x.certain and (not n or rows[n - 1].certain): grid.add_row("", Text("May be meant as it is:"))
         grid.add_row(Text(str(x.name.line)), Text(plain(x.name.text, 120)))
         grid.add_row("", Text(plain(x.reason, 200), style="dim"))
-    n = f"{len(found)} names are" if len(found) > 1 else "1 name is"
-    return [Text(f"{plain(path)}: {n} not in the repository", style="bold"), grid, ""]
+    many = f"{len(found)} names are" if len(found) > 1 else "1 name is"
+    return [Text(f"{plain(path)}: {many} not in the repository", style="bold"), grid, ""]
 
 
 def _find_dead(
@@ -135,8 +136,9 @@ _RULES = {"renamed": "The file has another name now.", "deleted": "The repositor
 
 def _sarif_result(path: str, x: file_check.Dead) -> dict[str, Any]:
     place = {"artifactLocation": {"uri": quote(path)}, "region": {"startLine": x.name.line}}
-    return {"ruleId": f"{x.what}-name", "level": "warning", "locations": [{"physicalLocation": place}],
-            "message": {"text": plain(f"{x.name.text}: {x.reason}", 300)}}
+    said, level = plain(f"{x.name.text}: {x.reason}", 300), "warning" if x.certain else "note"
+    return {"ruleId": f"{x.what}-name", "level": level, "message": {"text": said},
+            "locations": [{"physicalLocation": place}]}
 
 
 def _sarif(found: Mapping[str, Sequence[file_check.Dead]]) -> dict[str, Any]:
@@ -190,7 +192,7 @@ def _edit_lines(p: files_tidy.FilePlan, done: bool, most: int = 10) -> Iterator[
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #d568cbe2
 def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: bool) -> None:
-    "Show what is not there; with --check, end with 1 if anything is not."
+    "Show what is not there; with --check, end with 1 if a name is certainly wrong."
     repo = open_repo(call.repo)
     found, texts = _find_dead(call, repo, files)
     twins, shallow = file_check.copies(texts), file_check.is_shallow(repo)
@@ -218,7 +220,8 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: b
     if shallow:
         call.warn("This clone is shallow: what moved or was deleted before it is not recognized. "
                   "Run git fetch --unshallow; in a workflow, fetch-depth: 0.", "yellow")
-    told = f"{len(rows)} not in the repository" if rows else "none known to be gone"
+    told, maybe = "none known to be gone", sum(not r["certain"] for r in rows)
+    if rows: told = f"{len(rows)} not in the repository" + f"; {maybe} may be meant so" * bool(maybe)
     if sarif: print(json.dumps(_sarif(found), indent=1))
     else:
         call.show({"files": [*found], "names": n, "dead": rows, "shallow": shallow,
@@ -227,8 +230,8 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: b
                   *lines, f"{many}, {counted_noun(n, 'name')}: {told}.",
                   rows=rows)
     if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or call.as_csv or sarif):
-        for r in rows: print(_annotation(r["path"], r["line"], f"{r['name']}: {r['reason']}"))
-    if check and rows: raise typer.Exit(1)
+        for r in rows: print(_annotation(r["path"], r["line"], f"{r['name']}: {r['reason']}", r["certain"]))
+    if check and maybe < len(rows): raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #43742ae2
 def _line_numbers(e: Entry) -> str:
@@ -516,7 +519,7 @@ def tidy(
     take: list[int] | None = option("Remove the entry that begins at this line; repeatable.", metavar="LINE"),
     diff: bool = flag("--diff", "Print only a unified diff."),
     check: bool = flag("--check", "Only show what files name that the repository does not have; exit with 1 "
-                                  "if there is any."),
+                                  "if one is wrong however it is meant."),
     sarif: bool = flag("--sarif", "Print what --check finds as SARIF, for code scanning."),
 ) -> None:
     "Check the files that agents read against the repository; remove duplicate entries from one."
