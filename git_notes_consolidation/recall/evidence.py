@@ -11,7 +11,7 @@ from datetime import date, datetime, timedelta
 from .search import MemoryResult
 from ..core.memory import Memory
 from ..core.models import TemporalReference
-from .rank import Question, TIMED, content_words, key
+from .rank import Question, TIMED, content_words, key, keys_of
 from ..text.words import split_sentences
 from ..summaries.quotations import is_statement
 from ..temporal.resolve import find_references, outlook_of
@@ -46,7 +46,7 @@ def share_of_words(
     text: str,
 ) -> float:  # 0 to 1
     "The share of a question's words that a text has."
-    mine = {key(w) for w in content_words(text, 400)}
+    mine = keys_of(text)
     return sum(w in mine for w in about) / len(about) if about else 0.0
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #b3c7dcb3
@@ -92,7 +92,8 @@ _UNREAL = re.compile(
     r"|\b(?:wanted|hoped|planned|intended|tried|attempted|meant|expected|failed|refused|"
     r"forgot|failing|unable|wished) to\b|\b(?:nearly|almost|all but|narrowly) (?=(\w+))"
     r"|\b(?:came|been) (?:very )?close to\b|\bon the (?:verge|brink|point) of\b"
-    r"|\b(?:considered|contemplated|discussed|proposed|suggested|avoided|averted|prevented|skipped)\b"
+    r"|\b(?:considered|contemplated|discussed|propos(?:ed|es)|suggest(?:ed|s)|avoided|averted|prevented|"
+    r"skipped|thought (?:about|of)|(?:idea|proposal|suggestion|request|wish) (?:to|of))\b"
     r"|\b(?:sollten?|wollten?|wären?|hätten?|beinahe|devait|devions|failli|presque|casi|iba a|debía)\b")
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #e71d0001
@@ -402,7 +403,7 @@ def later_word(
     found: Iterable[MemoryResult],
 ) -> Evidence | None:
     "What was written before its day came, and puts it off or calls it off."
-    def stems(text: str) -> list[str]: return [key(w) for w in content_words(text, 40)]
+    def stems(text: str) -> list[str]: return [*keys_of(text, 40)]
     about = stems(e.line)
     plan = Question("", about=tuple(about))
     later = [r for r in found if e.recorded < r.memory.told_at < e.interval[1]]

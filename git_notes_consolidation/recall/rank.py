@@ -21,7 +21,7 @@ from ..text.topics import topic_of
 from ..text.words import spaced, split_sentences, stem, word_set
 
 # %% auto #0
-__all__ = ['QUESTION', 'root', 'places', 'key', 'needs_reasoning']
+__all__ = ['QUESTION', 'root', 'places', 'key', 'keys_of', 'needs_reasoning']
 
 # %% ../../nbs/14_recall/01_rank.ipynb #8333815c
 _WORD, _SEAM = re.compile(r"[^\W_]+"), re.compile(r"(?<=[a-z0-9])(?=[A-Z])|(?<=[A-Z])(?=[A-Z][a-z])")
@@ -41,7 +41,7 @@ _FULL = dict(pair.split(":") for pair in (
     "doc:documentation docs:documentation config:configuration repo:repository auth:authentication "
     "env:environment prod:production dev:development db:database admin:administrator app:application "
     "spec:specification info:information deps:dependency perf:performance k8s:kubernetes param:parameter "
-    "max:maximum min:minimum lib:library pkg:package msg:message stats:statistics "
+    "cert:certificate max:maximum min:minimum lib:library pkg:package msg:message stats:statistics "
     "sync:synchronisation").split())
 _ENDING = re.compile(
     r"(?<=\w{3})(?:icat(?:ion)?|at(?:ion)?|(?:it)?ion|ment|(?<=[vws])al|er|or|[ae]nce?|ity|y)\Z")
@@ -352,7 +352,9 @@ _READERS = [(kind, re.compile(rf"(?is){_LEAD}{form}")) for kind, form in (
      rf"{_DID}\s+(?P<a>(?!we use\b).+?)\s+(?P<order>before|after)\s+(?:or after\s+)?(?P<b>\S+(?:\s+\S+)+?)"),
     ("ago", rf"how (?:long|many {_UNIT}) ago\b"),
     ("ago", rf"how many {_UNIT}\s+(?:(?:is|was|has|have)\s+(?:it\s+)?(?:been\s+)?|passed |went by )?since\b"),
+    ("ago", rf"how (?:long|many {_UNIT}) (?:is it )?(?:until|till)\b"),
     ("ago", r"how long\s+(?:is|has|was)\s+(?:it|that)(?:\s+been)?(?:\s+since)?\b"),
+    ("since", r".{1,200}?\band since when\W*\Z"),
     ("since", r"since (?:when|what (?:date|day|month|year)|which (?:date|day|month|year))\b"),
     ("since", r"(?:for )?how (?:long|many (?:days|weeks|months|years)) (?:have|has)\b"),
     ("before",
@@ -384,7 +386,8 @@ _READERS = [(kind, re.compile(rf"(?is){_LEAD}{form}")) for kind, form in (
 _FORMAL = frozenset(map(stem, word_set(
     "when what which who whom where why how long many much often times time date day days week weeks month "
     "months year years hours minutes ago "
-    "since before after first earlier came come happen happened between did do does done was were is are be "
+    "since until already yet before after first earlier came come happen happened held run runs between "
+    "did do does done was were is are be "
     "been has have had will would should can "
     "could we our us you they it "
     "now currently current today nowadays still previously originally formerly initially used use replace "
@@ -418,7 +421,7 @@ class Question:
 
     @property
     def subject(self) -> str:
-        "What a time is asked of, its stem: *inventory* in “when was the inventory service moved”."
+        "What a time is asked of, its key: *inventory* in “when was the inventory service moved”."
         m = _SUBJECT.search(self.text[:2000]) if self.kind in ("when", "since", "ago") else None
         return key(m[1].lower()) if m and key(m[1].lower()) in self.about else ""
 
@@ -450,22 +453,31 @@ class Question:
         return bool(re.search(r"(?i)\b(?:did|was|were|had|has|have)\b", self.text[:2000]))
 
 # %% ../../nbs/14_recall/01_rank.ipynb #8796e96b
-_CHANGES = frozenset(map(stem,
-                         word_set(
-                             "move moved moving switch migrate migration adopt change convert port ported "
-                             "instead")))
+_SAME = {root(w): line.split()[0] for line in (
+    "change move moved switch migrate migration adopt convert port ported instead relocate",
+    "disable deactivate switchoff turnoff shutdown", "enable activate switchon turnon",
+    "release publish ship deploy rollout public", "remove delete drop erase", "update upgrade bump",
+    "start begin began begun join", "end finish complete", "expire valid", "due deadline",
+    "repair fix mend", "fail crash break broke down outage unavailable", "reject refuse decline turndown",
+    "login signin", "submit send sent handin", "leave left quit", "introduce add create")
+    for w in line.split()}
 
 # %% ../../nbs/14_recall/01_rank.ipynb #757ab817
 def key(word: str) -> str:
-    "A word's stem, and one for all that say that something took another thing's place."
-    s = stem(word)
-    return "change" if s in _CHANGES else s
+    "A word's root, and one for all that say the same of a thing."
+    return _SAME.get(r := root(word), r)
+
+
+def keys_of(text: str, most: int = 400) -> frozenset[str]:
+    "The keys of a text's words, and of its verbs with their particles."
+    return frozenset(map(key, (*content_words(text, most), *particle_verbs(text).values())))
 
 # %% ../../nbs/14_recall/01_rank.ipynb #1280997f
 def topic(text: str) -> tuple[str, ...]:
-    "What a question or an event is about, in stems."
-    words = content_words(text)
-    return tuple(dict.fromkeys([key(w) for w in words if stem(w) not in _FORMAL] or map(key, words)))
+    "What a question or an event is about, in keys."
+    words, verbs = content_words(text), particle_verbs(text)
+    told = [w for w in words if stem(w) not in _FORMAL and (len(w) > 1 or w.isdigit())]
+    return tuple(dict.fromkeys(key(verbs[w] if verbs.get(w) in _SAME else w) for w in told or words))
 
 # %% ../../nbs/14_recall/01_rank.ipynb #34198f8c
 _NAMED = re.compile(r"(?<![\w.])(?:[vV]?\d+(?:\.\d+)+|\w*[a-z]\w*[A-Z]\w*|[A-Z][\w-]+|\w*\d\w*)")
@@ -474,7 +486,7 @@ _NAMED = re.compile(r"(?<![\w.])(?:[vV]?\d+(?:\.\d+)+|\w*[a-z]\w*[A-Z]\w*|[A-Z][
 def names_in(text: str) -> tuple[str, ...]:
     "The names in a question, in stems: words with a digit, or a capital letter that does not begin it."
     first = re.match(r"\W*\w+", text)
-    found = (m[0] for m in _NAMED.finditer(text, first.end() if first else 0))
+    found = (part for m in _NAMED.finditer(text, first.end() if first else 0) for part in m[0].split("-"))
     return tuple(dict.fromkeys(key(w.lower()) for w in found if stem(w.lower()) not in _FORMAL))
 
 # %% ../../nbs/14_recall/01_rank.ipynb #63561538

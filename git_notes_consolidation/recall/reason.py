@@ -22,7 +22,7 @@ from ..llm.summary_prompts import support_request
 from ..core.models import json_values, TemporalReference
 from ..observability.telemetry import count as count_up, record
 from .rank import (
-    Question, TIMED, key, names_in, needs_reasoning, read_question, tells_of, topic)
+    Question, TIMED, key, keys_of, names_in, needs_reasoning, read_question, tells_of, topic)
 from .service import RecallService, get_recall_service, stands_out
 from ..summaries.alignment import sentences
 from ..summaries.quotations import is_statement
@@ -287,6 +287,7 @@ def _unsettled(found: Sequence[MemoryResult]) -> ReasonedAnswer:
 
 # %% ../../nbs/14_recall/05_reason.ipynb #45f4f682
 _AHEAD = re.compile(r"(?i)\b(?:next|upcoming|planned|will|going to)\b")
+_NEAR = 0.45  # Confidence at most, where a sentence lacks words of the question
 _NOT_YET = re.compile(rf"{_AHEAD.pattern}|\b(?:still|not yet|pending)\b")
 _MEANT = re.compile(r"(?i)\b(?:supposed|planned|meant|intended)\b")
 
@@ -296,25 +297,28 @@ def _ahead(e: Evidence, now: datetime) -> Evidence:
     return replace(e, dates=tuple(r for r in e.dates if r.interval and r.interval[1] > now)[:1])
 
 
-_EVENTS = tuple(frozenset(map(key, x.split())) for x in (
-    "start begin began open launch join add create arrive", "end finish stop close expire done",
-    "leave left quit", "remove delete drop retire", "move migrate switch",
-    "fail crash break broke", "cancel"))
+_PLANS = frozenset(map(key, ("plan", "schedule", "due", "meant", "slip", "shift", "postpone")))
 
 
-def _tells_another_event(q: Question, e: Evidence) -> bool:
-    "Does it tell when something moved, of which it is asked when it was deleted?"
-    said, told = ({*map(key, re.findall(r"\w+", x.lower()))} for x in (e.line, e.result.memory.text))
-    if "until" in said or "till" in said: return False  # Open till four: then it closes
-    asked = [x for x in _EVENTS if x & {*q.about}]
-    return bool(asked) and not any(x & told for x in asked) and any(x & said for x in _EVENTS)
+def _says_it(q: Question, e: Evidence) -> bool:
+    "Has the sentence what is asked, or its title? One of five may be missing; where it has no date, none."
+    has = keys_of(" ".join((e.line, *((e.result.summary, e.aside) if e.dates else ()))))
+    asked = [w for w in q.about if w not in _PLANS and not re.search(rf"\.{w}\b|\b{w}\.\d", q.text[:2000])]
+    return sum(w not in has for w in asked) <= (len(asked) // 5 if e.dates else 0)
+
+
+def _marked(said: ReasonedAnswer, q: Question, rows: Sequence[Evidence], moved: str = "") -> ReasonedAnswer:
+    "The answer, marked where its sentence may tell of something else than what is asked."
+    ids = [r.id for r in said.source_memories]
+    e = next((e for e in rows if ids and e.result.id == ids[0]), None)
+    if e is None or e.result.id == moved or _says_it(q, e): return said
+    near = f"No memory says just that. Nearest: {said.answer[:1].lower()}{said.answer[1:]}"
+    return replace(said, answer=near, confidence=min(said.confidence, _NEAR))
 
 
 def _answers(q: Question, e: Evidence) -> bool:
     "Does a memory speak of what a time is asked of, and not of what did not happen or is to come some day?"
-    if _tells_another_event(q, e): return False
     if q.subject and not share_of_words([q.subject], e.result.memory.text): return False
-    if q.kind in ("since", "ago") and not e.dates and e.share < _ENOUGH: return False
     return e.date is not None or not (unreal(q.about, e.line) and not unreal((), q.text)
                                       or q.past and _NOT_YET.search(e.line))
 
@@ -355,11 +359,13 @@ def _answer_offline(
         why = "{} says when it may be done, which is no date."
         return next((_reasoned(_quote(e), min(0.9, 0.25 + 0.6 * e.share), why.format(e.result.id[:12]), [e],
                            dated=False) for e in rows), _unsettled(found))
+    near = [e.result for e in rows]
+    found = [*near, *(r for r in found if r not in near)]
     off = _called_off(q, rows) if q.kind in ("when", "since", "ago") and not q.at_first else None
     if dated: rows = [e for e in rows if _answers(q, e) and not calls_off(q.about, e.line, e.date)]
-    first = off or q.at_first or _MEANT.search(q.text)
+    moved, first = "", off or q.at_first or _MEANT.search(q.text)
     if not first and rows and rows[0].planned and (later := later_word(rows[0], found)):
-        if later.date: rows[0] = later
+        if later.date: rows[0], moved = later, later.result.id
         else: off = later
     if off:
         was = "".join(f" Before that: {_at(e)}, {_quote(e)}." for e in rows[:1] if e.date)
@@ -369,20 +375,22 @@ def _answer_offline(
     if not q.past and not q.at_first:
         order = newest_first([e.result.memory for e in rows], partial(tells_of, q))
         rows = [rows[i] for i, _ in order]
-    if q.kind == "when" and not q.past and rows and (every := _rate(rows, q, now)): return every
+    if q.kind == "when" and not q.past and rows and (every := _rate(rows, q, now)):
+        return _marked(every, q, rows)
     if q.kind == "when" and not q.past and q.weekday:
         rows = [e for e in rows if e.date and f"{e.interval[0]:%A}".lower() == q.weekday]
     if dated and _AHEAD.search(q.text): rows = [e for e in (_ahead(e, now) for e in rows) if e.dates]
         # "By the day on which it was written" says nothing of what is to come
     elif q.kind == "when" and not q.past: rows = [e for e in rows if e.dates]
     if not rows: return _unsettled(found)
-    if q.kind == "often": return _rate(rows, q, now) or _how_often(rows)
-    if dated:
+    if q.kind == "often": return _marked(_rate(rows, q, now) or _how_often(rows), q, rows)
+    rows = [e for e in rows if e.dates or not dated or _says_it(q, e)]
+    if dated and rows:
         def texts() -> list[str]:
             return [r.memory.text for r in search("*", mode=RetrievalMode.EXHAUSTIVE, limit=1000)]
-        return _date_answer(q, settled_orders(rows, cache(texts)), now)
+        return _marked(_date_answer(q, settled_orders(rows, cache(texts)), now), q, rows, moved)
     said = _BY_EDGES[q.kind](rows, *edges([e.result for e in rows])) if q.kind in _BY_EDGES else None
-    return said or _unsettled([e.result for e in rows])
+    return said or _unsettled(found)
 
 # %% ../../nbs/14_recall/05_reason.ipynb #b3bfdc4a
 # A request and its parser to the client's `Answer`: what was said, or why nothing was
