@@ -10,7 +10,8 @@ from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 from ..consolidation.relate import candidates
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['Corpus', 'load_corpus', 'scratch', 'Candidate', 'judge_candidates', 'edges_of', 'report_progress', 'line_field',
-           'repo_field', 'pairs_field', 'pairs_path', 'flowing_row', 'add_classes', 'figure_widget', 'draw',
-           'chart_box', 'stop', 'number_beside', 'html_table', 'Desk']
+           'repo_field', 'pairs_field', 'pairs_path', 'flowing_row', 'add_classes', 'chart_box', 'draw', 'stop',
+           'number_beside', 'html_table', 'Desk']
 
 # %% ../../nbs/20_research/01_lab.ipynb #7d2f5745
 class NoMemories(ValueError):
@@ -212,46 +213,69 @@ def add_classes(prefix: str, **widgets: Any) -> None:
     for name, x in widgets.items(): x.add_class(f"gnc-{prefix}-{name}")
 
 # %% ../../nbs/20_research/01_lab.ipynb #22c2db3e
-def figure_widget(fig: Figure) -> Any:
-    "The figure as a widget that fills its column, without a bar of tools."
-    shown = need("plotly.graph_objects", "notebook").FigureWidget(fig).update_layout(autosize=None)
-    shown._config = {**shown._config, "responsive": True, "displayModeBar": False}
-    def drawn(change: Any) -> None:
-        if not change.new: return  # Reset by plotly itself
-        shown.unobserve(drawn, names="_js2py_traceDeltas")
-        shown.layout.autosize = True
-    shown.observe(drawn, names="_js2py_traceDeltas")
-    return shown
+_DRAWS = """
+const load = async model => {
+  const text = (await model.widget_manager.get_model(model.get("script"))).get("value");
+  const alone = ["const define = undefined, module = undefined;", text];  // No other loader on the page takes it
+  const url = URL.createObjectURL(new Blob(alone, {type: "text/javascript"}));
+  await import(url);
+  URL.revokeObjectURL(url);
+  return globalThis.Plotly;
+};
+async function render({model, el}) {
+  const box = el.appendChild(document.createElement("div"));
+  let Plotly;
+  try { Plotly = await (globalThis.gncPlotly ??= load(model)); }
+  catch (e) {
+    delete globalThis.gncPlotly;
+    box.textContent = `The script of the figures did not load: ${e}. Run the cell again.`;
+    return;
+  }
+  const pick = e => { model.set("picked", (e?.points ?? []).map(p => p.customdata)); model.save_changes(); };
+  const draw = () => {
+    if (!el.clientWidth || !model.get("spec")) return;
+    const fresh = !box.data, {data, layout} = JSON.parse(model.get("spec"));
+    const tools = layout.dragmode === "lasso";
+    Plotly.react(box, data, {...layout, autosize: true, width: undefined},
+                 {displayModeBar: tools, displaylogo: false});
+    if (fresh) for (const e of ["plotly_click", "plotly_selected"]) box.on(e, pick);
+  };
+  const fit = () => box.data && el.clientWidth ? Plotly.Plots.resize(box) : draw();
+  const watch = new ResizeObserver(fit);
+  watch.observe(el);
+  model.on("change:spec", draw);
+  return () => { watch.disconnect(); model.off("change:spec", draw); Plotly.purge(box); };
+}
+export default { render };
+"""
 
-# %% ../../nbs/20_research/01_lab.ipynb #2c5f36fe
-def draw(
-    chart: Any,  # A box
-    fig: Figure,
-) -> None:
-    "Show a figure in a box, as wide as the box is, in place of what it shows."
-    if not chart.children:
-        chart.children = [figure_widget(fig)]
-        return
-    shown = chart.children[0]
-    same = [x.type for x in shown.data] == [x.type for x in fig.data]
-    with shown.batch_update():
-        if same:
-            for old, new in zip(shown.data, fig.data): old.update(_replacing(old, new), overwrite=True)
-        else:
-            shown.data = []
-            shown.add_traces(fig.data)
-        shown.update_layout(_replacing(shown.layout, fig.layout) | {"autosize": True}, overwrite=True)
 
+@cache
+def _plotly_script() -> Any:
+    "A widget that nobody sees, and that holds plotly's script."
+    file = resources.files("plotly") / "package_data" / "plotly.min.js"
+    return need("ipywidgets", "notebook").Label(file.read_text(encoding="utf-8"))
 
-def _replacing(old: Any, new: Any) -> dict[str, Any]:
-    "What makes the new part of a figure of the old one; what it has no more is None."
-    both = dict.fromkeys(old.to_plotly_json()) | new.to_plotly_json()
-    return {k: v for k, v in both.items() if k not in ("type", "uid")}
+# %% ../../nbs/20_research/01_lab.ipynb #f752fdac
+@cache
+def _chart_class() -> type:
+    base, t = need("anywidget", "notebook").AnyWidget, need("traitlets", "notebook")
+    return type("Chart", (base,), {
+        "_esm": _DRAWS, "script": t.Unicode().tag(sync=True), "spec": t.Unicode().tag(sync=True),
+        "picked": t.List().tag(sync=True)})
 
 
 def chart_box() -> Any:
-    "A box for a figure, which is cut where its window is too narrow."
-    return need("ipywidgets", "notebook").VBox([], layout={"overflow": "hidden"})
+    "A place for a figure, as wide as its column, and empty until there is one."
+    return _chart_class()(script=_plotly_script().model_id, layout={"overflow": "hidden", "width": "auto"})
+
+
+def draw(
+    chart: Any,  # From `chart_box`
+    fig: Figure,
+) -> None:
+    "Show a figure in its place, instead of what it shows."
+    chart.spec = fig.to_json()
 
 # %% ../../nbs/20_research/01_lab.ipynb #af2920bd
 def stop(x: float) -> tuple[str, float]: return ("never" if x == math.inf else f"{x:g}"), x
@@ -303,6 +327,7 @@ class Desk:
     note: Any  # The one that says what is being done
     waits = "reading the memories…"
     opened = False
+    results: Sequence[Any] = ()  # The widgets that show what was read
 
     def open(self) -> None:
         "Read what the fields name."
@@ -315,7 +340,10 @@ class Desk:
     def read(self, _: Any = None) -> None:
         "Open, and say in the note why it could not be."
         self.opened = True
-        with report_progress(self.note, self.waits): self.open()
+        for x in self.results: x.layout.display = "none"
+        with report_progress(self.note, self.waits):
+            self.open()
+            for x in self.results: x.layout.display = ""
 
     def _ipython_display_(self) -> None:
         ipython = need("IPython", "notebook")

@@ -8,6 +8,7 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from difflib import unified_diff
 from functools import lru_cache
 from pathlib import Path
@@ -72,10 +73,11 @@ def answer(
     config: SubconsciousnessConfig,
     before: Sequence[str],  # From `present_tiers`
     chosen: int = -1,  # Row of the memory that is taken apart
+    later: int = 0,  # Days after the newest memory
 ) -> Answer:
     "What one setting of the sliders says."
-    r, m = config.retention, c.memories[chosen]
-    frame = retention_frame(c.memories, c.metadata, r, c.now)
+    r, m, now = config.retention, c.memories[chosen], c.now + timedelta(days=later)
+    frame = retention_frame(c.memories, c.metadata, r, now)
     after = list(frame["tier"])
     names = sorted(n for n, _ in Counter(frame["namespace"]).most_common(12))
     spaces = Counter(zip(frame["namespace"], after))
@@ -83,7 +85,7 @@ def answer(
         after, tier_counts(frame), Counter((a, b) for a, b in zip(before, after) if a != b),
         sum(n for n, t in zip(c.tokens, after) if t in ("hot", "warm")),
         {n: {t: spaces[n, t] for t in TIERS} for n in names},
-        score_decomposition(m, c.metadata.get(m.id) or MemoryMetadata(m.id), r, c.now),
+        score_decomposition(m, c.metadata.get(m.id) or MemoryMetadata(m.id), r, now),
         f"{after[chosen]}: {frame['reason'].iloc[chosen]}",
         {n: days_in_tiers(n, r) for n in names},
         cluster_sizes(c, config.consolidation_threshold or c.embedder.cluster_threshold,
@@ -166,7 +168,7 @@ def settings_at(
 # %% ../../nbs/20_research/02_tuning.ipynb #9946b03c
 def _knobs(at: Mapping[str, float]) -> dict[str, Any]:
     w = need("ipywidgets", "notebook")
-    look: dict[str, Any] = {"continuous_update": False, "readout": False,
+    look: dict[str, Any] = {"readout": False,
                             "style": {"description_width": "128px"},
                             "layout": {"width": "auto", "flex": "1 0 410px"}}
     def slider(name: str, label: str, low: float, high: float, step: float) -> Any:
@@ -295,12 +297,16 @@ class Panel:
         self.knobs = _knobs(slider_positions(c.config, self.own))
         self.numbers = {name: number_beside(knob) for name, knob in self.knobs.items()}
         self.line, self.moved, self.verdict = w.HTML(), w.HTML(), w.HTML()
+        self.later = w.IntSlider(0, min=0, max=730, description="days from now", readout=False,
+                                 style={"description_width": "128px"},
+                                 layout={"width": "auto", "flex": "1 0 410px"})
+        self.numbers["later"] = number_beside(self.later)
         self.which = w.Dropdown(**_choice(c), description="memory", layout={"width": "auto"})
         self.presets = w.Dropdown(options=[*self.starts], description="preset", layout={"width": "190px"},
                                   style={"description_width": "50px"})
         self.keeper = SettingsFile(lambda: panel_settings(self.config), c.folder)
         self.charts: dict[str, Any] = {}  # Name of a figure to its box
-        for knob in (*self.knobs.values(), self.which): knob.observe(self.move, names="value")
+        for knob in (*self.knobs.values(), self.later, self.which): knob.observe(self.move, names="value")
         self.presets.observe(self.take, names="value")
         self.move()
 
@@ -325,7 +331,8 @@ class Panel:
             self.line.value = f"<b style='color:#B00020'>{escape_markup(str(e))}</b>"
             self.presets.value = None
             return
-        self.said = said = answer(self.corpus, self.config, self.before, self.which.value)
+        self.said = said = answer(self.corpus, self.config, self.before, self.which.value,
+                                  self.later.value)
         for name in self.charts: self.draw(name)
         self.line.value, self.verdict.value = describe(said, self.config), escape_markup(said.verdict)
         self.moved.value = moved_table(self.corpus, self.before, said.tiers)
@@ -358,12 +365,12 @@ def _choice(c: Corpus) -> dict[str, Any]:
 # %% ../../nbs/20_research/02_tuning.ipynb #3ed0fe4b
 def layout(
     panel: Panel,
-    *above: Any,  # Widgets in the first row, before the presets
 ) -> Any:
     "All of it, for `display`."
     w = need("ipywidgets", "notebook")
     def knobs(*names: str) -> Any:
-        rows = [w.HBox([panel.knobs[n], panel.numbers[n]], layout={"width": "auto"}) for n in names]
+        every = panel.knobs | {"later": panel.later}
+        rows = [w.HBox([every[n], panel.numbers[n]], layout={"width": "auto"}) for n in names]
         return w.VBox(rows, layout={"flex": "1 1 490px", "max_width": "640px", "min_width": "0"})
     def framed(name: str) -> Any:
         titled = w.VBox([w.HTML(f"<b>{_TITLES[name]}</b>"), panel.chart(name)],
@@ -381,20 +388,20 @@ def layout(
                   "one memory": lambda: w.VBox([panel.which, panel.verdict, framed("parts")]),
                   "clusters": lambda: flowing_row(knobs(*_SIZES),
                                               w.Box([framed("sizes")], layout={"flex": "1 1 330px"}))})
-    return w.VBox([flowing_row(*above, panel.presets, k.show), keeper, panel.line,
-                   flowing_row(knobs(*(n for n in panel.knobs if n not in _SIZES)), seen), tabs])
+    return w.VBox([flowing_row(panel.presets, k.show), keeper, panel.line,
+                   flowing_row(knobs(*(n for n in panel.knobs if n not in _SIZES), "later"), seen), tabs])
 
 # %% ../../nbs/20_research/02_tuning.ipynb #9f2fdad4
 def _add_classes(panel: Panel) -> None:
     k = panel.keeper
     named = {"line": panel.line, "moved": panel.moved, "note": k.note, "text": k.text, "folder": k.folder}
-    for name, x in {**panel.knobs, **named}.items(): x.add_class(f"gnc-{name}")
+    for name, x in {**panel.knobs, "later": panel.later, **named}.items(): x.add_class(f"gnc-{name}")
     for name, box in panel.numbers.items(): box.add_class(f"gnc-{name}-number")
     panel.moved.layout = {"height": "158px", "overflow": "auto", "border": "1px solid #ddd"}
 
 
 def _tabs(pages: Mapping[str, Callable[[], Any]]) -> Any:
-    "A page is made when it is opened: a figure that is drawn unseen has no width."
+    "A page is made when it is opened."
     w = need("ipywidgets", "notebook")
     makers, boxes = [*pages.values()], [w.VBox() for _ in pages]
     tabs = w.Tab(boxes, titles=[*pages])
@@ -426,7 +433,8 @@ class TuningDesk(Desk):
         self.path.add_class("gnc-repo")
         self.note.add_class("gnc-corpus")
         self.path.observe(self.read, names="value")
-        self.box = w.VBox([self.path, self.note])
+        self.results = [w.VBox()]
+        self.box = w.VBox([self.path, self.note, *self.results])
 
     def open(self) -> None:
         c = load_corpus(self.path.value)
@@ -435,7 +443,7 @@ class TuningDesk(Desk):
         since = "the tiers of the last run" if c.decided else "what these settings make of them"
         start = f"the settings of its {file.name}" if file else "the defaults"
         self.note.value = escape_markup(f"{c}; compared with {since}. The sliders stand at {start}.")
-        self.box.children = [layout(self.panel, self.path), self.note]
+        self.results[0].children = [layout(self.panel)]
 
     def figure(self) -> Figure:
         c = self.panel.corpus
