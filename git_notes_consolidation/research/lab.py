@@ -4,7 +4,7 @@
 
 # %% ../../nbs/20_research/01_lab.ipynb #77b657e3
 from __future__ import annotations
-import math, os
+import json, math, os
 import numpy as np
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -36,8 +36,8 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['Corpus', 'load_corpus', 'scratch', 'Candidate', 'judge_candidates', 'edges_of', 'report_progress', 'line_field',
-           'repo_field', 'pairs_field', 'pairs_path', 'flowing_row', 'add_classes', 'chart_box', 'draw', 'stop',
-           'number_beside', 'html_table', 'Desk']
+           'repo_field', 'pairs_field', 'pairs_path', 'flowing_row', 'add_classes', 'chart_box', 'draw', 'drawn',
+           'stop', 'number_beside', 'html_table', 'Desk']
 
 # %% ../../nbs/20_research/01_lab.ipynb #7d2f5745
 class NoMemories(ValueError):
@@ -214,16 +214,17 @@ def add_classes(prefix: str, **widgets: Any) -> None:
 
 # %% ../../nbs/20_research/01_lab.ipynb #22c2db3e
 _DRAWS = """
+const held = (model, name) => model.widget_manager.get_model(model.get(name));
 const load = async model => {
-  const text = (await model.widget_manager.get_model(model.get("script"))).get("value");
-  const alone = ["const define = undefined, module = undefined;", text];  // No other loader on the page takes it
+  const alone = ["const define = undefined, module = undefined;",  // No other loader on the page takes it
+                 (await held(model, "script")).get("value")];
   const url = URL.createObjectURL(new Blob(alone, {type: "text/javascript"}));
   await import(url);
   URL.revokeObjectURL(url);
   return globalThis.Plotly;
 };
 async function render({model, el}) {
-  const box = el.appendChild(document.createElement("div"));
+  const box = el.appendChild(document.createElement("div")), spec = await held(model, "spec");
   let Plotly;
   try { Plotly = await (globalThis.gncPlotly ??= load(model)); }
   catch (e) {
@@ -233,8 +234,8 @@ async function render({model, el}) {
   }
   const pick = e => { model.set("picked", (e?.points ?? []).map(p => p.customdata)); model.save_changes(); };
   const draw = () => {
-    if (!el.clientWidth || !model.get("spec")) return;
-    const fresh = !box.data, {data, layout} = JSON.parse(model.get("spec"));
+    if (!el.clientWidth || !spec.get("value")) return;
+    const fresh = !box.data, {data, layout} = JSON.parse(spec.get("value"));
     const tools = layout.dragmode === "lasso";
     Plotly.react(box, data, {...layout, autosize: true, width: undefined},
                  {displayModeBar: tools, displaylogo: false});
@@ -243,8 +244,8 @@ async function render({model, el}) {
   const fit = () => box.data && el.clientWidth ? Plotly.Plots.resize(box) : draw();
   const watch = new ResizeObserver(fit);
   watch.observe(el);
-  model.on("change:spec", draw);
-  return () => { watch.disconnect(); model.off("change:spec", draw); Plotly.purge(box); };
+  spec.on("change:value", draw);
+  return () => { watch.disconnect(); spec.off("change:value", draw); Plotly.purge(box); };
 }
 export default { render };
 """
@@ -252,22 +253,26 @@ export default { render };
 
 @cache
 def _plotly_script() -> Any:
-    "A widget that nobody sees, and that holds plotly's script."
+    "Plotly's script, in a widget that nobody sees."
     file = resources.files("plotly") / "package_data" / "plotly.min.js"
     return need("ipywidgets", "notebook").Label(file.read_text(encoding="utf-8"))
 
 # %% ../../nbs/20_research/01_lab.ipynb #f752fdac
 @cache
-def _chart_class() -> type:
+def _chart_class() -> Any:
     base, t = need("anywidget", "notebook").AnyWidget, need("traitlets", "notebook")
-    return type("Chart", (base,), {
-        "_esm": _DRAWS, "script": t.Unicode().tag(sync=True), "spec": t.Unicode().tag(sync=True),
-        "picked": t.List().tag(sync=True)})
+    return type("Chart", (base,), {"_esm": _DRAWS, "held": None} | {
+        name: kind().tag(sync=True) for name, kind in (("script", t.Unicode), ("spec", t.Unicode),
+                                                       ("picked", t.List))})
 
 
 def chart_box() -> Any:
     "A place for a figure, as wide as its column, and empty until there is one."
-    return _chart_class()(script=_plotly_script().model_id, layout={"overflow": "hidden", "width": "auto"})
+    held = need("ipywidgets", "notebook").Label()
+    chart = _chart_class()(script=_plotly_script().model_id, spec=held.model_id,
+                           layout={"overflow": "hidden", "width": "auto"})
+    chart.held = held
+    return chart
 
 
 def draw(
@@ -275,7 +280,12 @@ def draw(
     fig: Figure,
 ) -> None:
     "Show a figure in its place, instead of what it shows."
-    chart.spec = fig.to_json()
+    chart.held.value = fig.to_json()
+
+
+def drawn(chart: Any) -> dict[str, Any]:
+    "What such a place shows, as plotly's JSON."
+    return dict(json.loads(chart.held.value))
 
 # %% ../../nbs/20_research/01_lab.ipynb #af2920bd
 def stop(x: float) -> tuple[str, float]: return ("never" if x == math.inf else f"{x:g}"), x
@@ -291,7 +301,7 @@ def move_slider(knob: Any, value: float) -> None:
 # %% ../../nbs/20_research/01_lab.ipynb #5c1b25d5
 def number_beside(knob: Any) -> Any:
     "A box that says what the slider says, and moves it."
-    box = need("ipywidgets", "notebook").Text(continuous_update=False, layout={"width": "70px"})
+    box = need("ipywidgets", "notebook").Text(continuous_update=False, layout={"width": "70px", "flex": "none"})
     def show(_: Any = None) -> None: box.value = stop(round(knob.value, 6))[0]
     def read(change: Any) -> None:
         text = change.new.strip().replace(",", "")

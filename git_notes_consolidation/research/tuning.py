@@ -12,27 +12,35 @@ from datetime import timedelta
 from difflib import unified_diff
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TYPE_CHECKING
+from typing import Any, NamedTuple, TYPE_CHECKING
+import numpy as np
 from ..core.models import MemoryMetadata
 from ..core.settings import (
     ConfigError, PRESETS, RetentionConfig, RetentionSettings, SubconsciousnessConfig)
-from git_notes_consolidation.plots.figures import (
-    cluster_heaps, escape_markup, score_parts, short_label, tier_bars, TIER_COLOURS, tier_days, tier_flow,
-    tier_slider, TIERS)
+from ..evaluation.decay import file_touches, memory_touches, too_few
+from ..plots.figures import (
+    cluster_heaps, COLOURS, DASHES, escape_markup, figure, score_parts, short_label, SYMBOLS, tier_bars,
+    TIER_COLOURS, tier_days, tier_flow, tier_slider, TIERS)
 from git_notes_consolidation.research.lab import (
     chart_box, Corpus, Desk, draw, flowing_row, html_table, load_corpus, move_slider, number_beside,
     repo_field, report_progress, stop)
+from ..retention.forecast import (
+    design_score, read_touches, sampled, Snapshots, snapshots)
 from ..retention.score import (
-    counts_by_half_life, days_in_tiers, retention_frame, score_decomposition, tier_counts, weights)
+    activation, counts_by_half_life, days_in_tiers, power_law, retention_frame, retrievability,
+    score_decomposition, tier_counts, weights)
 from ..similarity.clusters import flat_clusters, groups_of, split
 from ..core.runtime import need
 from ..core.loading import Draft, project_file
+from ..store.events import read_events
+from ..store.git import open_repo
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['Answer', 'answer', 'preset', 'pictures', 'Panel', 'layout', 'tune']
+__all__ = ['Answer', 'answer', 'preset', 'Needed', 'needed_rows', 'row_scores', 'Found', 'found_by', 'pictures', 'Panel',
+           'layout', 'tune']
 
 # %% ../../nbs/20_research/02_tuning.ipynb #29bab0f2
 def present_tiers(c: Corpus) -> list[str]:
@@ -99,6 +107,100 @@ def preset(
     "The settings of a preset, and all else as it is."
     scoring = RetentionConfig.preset(name)
     return replace(base, **{f.name: getattr(scoring, f.name) for f in fields(RetentionSettings)})
+
+# %% ../../nbs/20_research/02_tuning.ipynb #56055a6b
+class Needed(NamedTuple):
+    "What was needed within thirty days of many days, and where that is known from."
+    rows: Snapshots
+    source: str
+
+
+@lru_cache(maxsize=4)
+def _public_rows(table: Path) -> Snapshots:
+    return sampled(snapshots(read_touches(table)), 2000)
+
+
+def needed_rows(
+    c: Corpus,
+    table: Path = Path("file_events.csv.gz"),  # Of public projects, beside the notebook
+) -> Needed | None:  # None where nothing is known
+    "What was needed next: by reads, by edits, or elsewhere."
+    if c.folder:
+        repo = open_repo(c.folder)
+        ways = {"memories read": memory_touches(c.memories, read_events(repo)),
+                "files edited": file_touches(repo, now=c.now)}
+        for source, touches in ways.items():
+            rows = snapshots([touches])
+            if not too_few(rows, source): return Needed(sampled(rows, 20_000), f"its own {source}")
+    return Needed(_public_rows(table), "files edited in twelve projects") if table.exists() else None
+
+# %% ../../nbs/20_research/02_tuning.ipynb #d0d2827e
+def row_scores(
+    s: Snapshots,
+    r: RetentionConfig,
+) -> np.ndarray:  # One a row
+    "The scores that such a configuration gives."
+    h, d = r.half_life_days, r.decay_exponent
+    if r.decay == "exponential": return design_score(s, h, r)
+    kept = (retrievability(s.first, s.last, s.count, h, d) if r.decay == "act-r"
+            else np.array([power_law(x, h, d) for x in s.last]))
+    used = kept if r.decay == "act-r" else np.array([activation(n) for n in s.count])
+    worth = 0.5 * np.exp2(-s.last / r.importance_half_life_days)
+    return np.asarray(r.recency_weight * kept + r.activation_weight * used + r.importance_weight * worth)
+
+
+class Found(NamedTuple):
+    "What a configuration has at hand."
+    told: float  # Share of all that is hot or warm
+    recall: float  # … of what was needed
+    order: np.ndarray  # (n,) was each row needed, the highest score first
+
+    def recall_at(self, told: float) -> float:
+        "How much of what was needed is among that share of all."
+        return float(self.order[:round(told * len(self.order))].sum() / max(1, self.order.sum()))
+
+
+def found_by(s: Snapshots, r: RetentionConfig) -> Found:
+    "How much of what was needed is at hand, and how much of everything."
+    scores = row_scores(s, r)
+    near = (scores >= r.warm_threshold) | (s.first < r.grace_days)
+    order = s.needed[np.argsort(-scores, kind="stable")]
+    return Found(float(near.mean()), float(near[s.needed].mean()), order)
+
+# %% ../../nbs/20_research/02_tuning.ipynb #6b10691e
+def say_quality(
+    needed: Needed | None,
+    now: Found,
+    then: Found,  # With other settings
+) -> str:
+    "Whether other settings find more, and for how much."
+    if needed is None: return "Whether it is better: not known, without four months of reads or edits."
+    gain = 100 * (then.recall_at(then.told) - now.recall_at(then.told))
+    verdict = ("no better, no worse" if abs(gain) < 0.5
+               else f"{abs(gain):.1f} points {'better' if gain > 0 else 'worse'}")
+    return (f"Of {needed.source} within 30 days, {then.recall:.0%} would be hot or warm (as it is: "
+            f"{now.recall:.0%}), of everything {then.told:.0%} ({now.told:.0%}). "
+            f"For as much told: <b>{verdict}</b>.")
+
+
+def quality_figure(
+    now: Found,
+    then: Found,
+) -> Figure:
+    "What is found, for how much is told: before, and with other settings."
+    shares = [n / 50 for n in range(51)]
+    def line(i: int, name: str, f: Found) -> dict[str, Any]:
+        return {"type": "scatter", "mode": "lines", "name": name, "x": shares,
+                "y": [round(f.recall_at(x), 4) for x in shares],
+                "line": {"color": COLOURS[i], "dash": DASHES[i]}}
+    def point(i: int, f: Found) -> dict[str, Any]:
+        return {"type": "scatter", "mode": "markers", "showlegend": False, "x": [round(f.told, 4)],
+                "y": [round(f.recall, 4)], "marker": {"size": 12, "color": COLOURS[i], "symbol": SYMBOLS[i]}}
+    ways = [("as it is", now), ("with these", then)]
+    return figure([*(line(i, *way) for i, way in enumerate(ways)),
+                   *(point(i, f) for i, (_, f) in enumerate(ways))],
+                  x="told: share of all that is hot or warm", y="found: share of what was needed",
+                  xaxis_tickformat=".0%", yaxis_tickformat=".0%")
 
 # %% ../../nbs/20_research/02_tuning.ipynb #ef314d79
 def levels_of(config: RetentionConfig) -> dict[str, float]:
@@ -170,7 +272,7 @@ def _knobs(at: Mapping[str, float]) -> dict[str, Any]:
     w = need("ipywidgets", "notebook")
     look: dict[str, Any] = {"readout": False,
                             "style": {"description_width": "128px"},
-                            "layout": {"width": "auto", "flex": "1 0 410px"}}
+                            "layout": {"width": "auto", "flex": "1 1 240px", "min_width": "0"}}
     def slider(name: str, label: str, low: float, high: float, step: float) -> Any:
         kind = w.IntSlider if isinstance(at[name], int) else w.FloatSlider
         return kind(at[name], min=min(low, at[name]), max=max(high, at[name]), step=step, description=label,
@@ -268,6 +370,10 @@ class SettingsFile:
 _DECIDED = {f.name for f in fields(RetentionSettings)} | {*_RANGES}
 
 
+_STYLE = ("<style>.gnc-line, .gnc-corpus, .gnc-quality { --jp-widgets-inline-height: auto; font-size: 12px; "
+          "line-height: 1.35 } .gnc-quality { padding-left: 12px }</style>")
+
+
 def panel_settings(config: SubconsciousnessConfig) -> dict[str, Any]:
     "What the panel decides, and a file is to say: all that scores, and what has a slider."
     return {f.name: getattr(config, f.name) for f in fields(config) if f.name in _DECIDED}
@@ -296,10 +402,12 @@ class Panel:
         self.starts = {"as it is": c.config, **{name: preset(name, c.config) for name in PRESETS}}
         self.knobs = _knobs(slider_positions(c.config, self.own))
         self.numbers = {name: number_beside(knob) for name, knob in self.knobs.items()}
-        self.line, self.moved, self.verdict = w.HTML(), w.HTML(), w.HTML()
+        self.line, self.moved, self.verdict, self.quality = w.HTML(), w.HTML(), w.HTML(), w.HTML()
+        self.needed = needed_rows(c)
+        self.found = self.found_now = self.find(c.config)
         self.later = w.IntSlider(0, min=0, max=730, description="days from now", readout=False,
                                  style={"description_width": "128px"},
-                                 layout={"width": "auto", "flex": "1 0 410px"})
+                                 layout={"width": "auto", "flex": "1 1 240px", "min_width": "0"})
         self.numbers["later"] = number_beside(self.later)
         self.which = w.Dropdown(**_choice(c), description="memory", layout={"width": "auto"})
         self.presets = w.Dropdown(options=[*self.starts], description="preset", layout={"width": "190px"},
@@ -317,8 +425,13 @@ class Panel:
             self.draw(name)
         return self.charts[name]
 
+    def find(self, config: SubconsciousnessConfig) -> Found:
+        if self.needed is None: return Found(0.0, 0.0, np.zeros(0, bool))
+        return found_by(self.needed.rows, config.retention)
+
     def draw(self, name: str) -> None:
-        fig = FIGURES[name](self.said, self.config, self.now)
+        fig = (quality_figure(self.found_now, self.found) if name == "better"
+               else FIGURES[name](self.said, self.config, self.now))
         draw(self.charts[name], fig.update_layout(_frame(name)))
 
     def move(self, _: Any = None) -> None:
@@ -333,7 +446,9 @@ class Panel:
             return
         self.said = said = answer(self.corpus, self.config, self.before, self.which.value,
                                   self.later.value)
+        self.found = self.find(self.config)
         for name in self.charts: self.draw(name)
+        self.quality.value = say_quality(self.needed, self.found_now, self.found)
         self.line.value, self.verdict.value = describe(said, self.config), escape_markup(said.verdict)
         self.moved.value = moved_table(self.corpus, self.before, said.tiers)
         self.presets.value = next((name for name, start in self.starts.items() if start == self.config), None)
@@ -371,6 +486,7 @@ def layout(
     def knobs(*names: str) -> Any:
         every = panel.knobs | {"later": panel.later}
         rows = [w.HBox([every[n], panel.numbers[n]], layout={"width": "auto"}) for n in names]
+        if "retention_half_life_days" in names: rows.insert(1, panel.quality)
         return w.VBox(rows, layout={"flex": "1 1 490px", "max_width": "640px", "min_width": "0"})
     def framed(name: str) -> Any:
         titled = w.VBox([w.HTML(f"<b>{_TITLES[name]}</b>"), panel.chart(name)],
@@ -385,16 +501,18 @@ def layout(
     k.show.on_click(lambda _: setattr(keeper.layout, "display", ""))
     tabs = _tabs({"who moves": lambda: framed("flow"), "by namespace": lambda: framed("spaces"),
                   "how long": lambda: framed("days"),
+                  "is it better?": lambda: framed("better"),
                   "one memory": lambda: w.VBox([panel.which, panel.verdict, framed("parts")]),
                   "clusters": lambda: flowing_row(knobs(*_SIZES),
                                               w.Box([framed("sizes")], layout={"flex": "1 1 330px"}))})
-    return w.VBox([flowing_row(panel.presets, k.show), keeper, panel.line,
+    return w.VBox([keeper, panel.line,
                    flowing_row(knobs(*(n for n in panel.knobs if n not in _SIZES), "later"), seen), tabs])
 
 # %% ../../nbs/20_research/02_tuning.ipynb #9f2fdad4
 def _add_classes(panel: Panel) -> None:
     k = panel.keeper
-    named = {"line": panel.line, "moved": panel.moved, "note": k.note, "text": k.text, "folder": k.folder}
+    named = {"line": panel.line, "moved": panel.moved, "quality": panel.quality,
+             "note": k.note, "text": k.text, "folder": k.folder}
     for name, x in {**panel.knobs, "later": panel.later, **named}.items(): x.add_class(f"gnc-{name}")
     for name, box in panel.numbers.items(): box.add_class(f"gnc-{name}-number")
     panel.moved.layout = {"height": "158px", "overflow": "auto", "border": "1px solid #ddd"}
@@ -417,6 +535,7 @@ _SIZES = ("consolidation_threshold", "min_cluster_size", "max_cluster_size")
 _TITLES = {"tiers": "Tiers now, and with these settings", "flow": "Who would move",
            "spaces": "With these settings, by namespace",
            "days": "How long a memory that nobody reads stays",
+           "better": "What is found, for how much is told",
            "sizes": "Clusters by size", "parts": "What this memory's score consists of"}
 
 # %% ../../nbs/20_research/02_tuning.ipynb #73e20c59
@@ -433,10 +552,11 @@ class TuningDesk(Desk):
         self.path.add_class("gnc-repo")
         self.note.add_class("gnc-corpus")
         self.path.observe(self.read, names="value")
-        self.results = [w.VBox()]
-        self.box = w.VBox([self.path, self.note, *self.results])
+        self.head, self.results = flowing_row(self.path), [w.VBox()]
+        self.box = w.VBox([w.HTML(_STYLE, layout={"display": "none"}), self.head, self.note, *self.results])
 
     def open(self) -> None:
+        self.head.children = [self.path]
         c = load_corpus(self.path.value)
         self.panel = Panel(c)
         file = project_file(Path(c.folder)) if c.folder else None
@@ -444,6 +564,7 @@ class TuningDesk(Desk):
         start = f"the settings of its {file.name}" if file else "the defaults"
         self.note.value = escape_markup(f"{c}; compared with {since}. The sliders stand at {start}.")
         self.results[0].children = [layout(self.panel)]
+        self.head.children = [self.path, self.panel.presets, self.panel.keeper.show]
 
     def figure(self) -> Figure:
         c = self.panel.corpus

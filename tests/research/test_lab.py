@@ -128,6 +128,31 @@ def watched(server, browser):
     return found
 
 
+LATE = """const made = URL.createObjectURL.bind(URL);
+URL.createObjectURL = b => made(b.type === "text/javascript" ? new Blob(["await new Promise(r => setTimeout(r, 4000));\\n", b], {type: b.type}) : b)"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_figure_stays_blank_where_its_script_is_late(server, browser, width):
+    "The half-life moves before there is anything that could draw; then every tab is opened."
+    address, token = server
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.add_init_script(LATE)
+    page.goto(f"{address}/lab/tree/research/01_tuning.ipynb?token={token}")
+    run_first(page, ".gnc-line:has-text('10 hot')")
+    put(page, "retention_half_life_days", "90")
+    page.wait_for_selector(".gnc-line:has-text('26 hot')")
+    wanted = {"who moves": ".gnc-flow .sankey-link", "by namespace": ".gnc-spaces .bars path", "how long": ".gnc-days .bars path",
+              "is it better?": ".gnc-better .lines path", "one memory": ".gnc-parts .bars path", "clusters": ".gnc-sizes .bars path"}
+    assert page.locator(".lm-TabBar-tabLabel:visible").all_inner_texts() == [*wanted]
+    for tab, mark in wanted.items():
+        page.click(f".lm-TabBar-tabLabel:text-is('{tab}')")
+        page.wait_for_selector(mark, state="attached", timeout=30_000)
+    assert page.evaluate(TIERS) == "10 26 49 125 94 128 256 130"
+    assert page.locator(".js-plotly-plot").count() == 1 + len(wanted) and page.locator(".js-plotly-plot:not(:has(.trace, .sankey))").count() == 0
+    page.close()
+
+
 TIERS = "[...document.querySelectorAll('.gnc-tiers .bartext')].map(e => e.textContent).join(' ')"
 
 
