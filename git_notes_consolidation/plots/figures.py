@@ -184,10 +184,44 @@ def umap_layout(
     seed: int = 0,  # The same picture again, on one machine; UMAP promises no more
 ) -> np.ndarray:  # (n, 2)
     "Places in the plane, similar memories close together."
+    X = np.asarray(X, np.float32)
     if len(X) < 15: return _main_axes(np.asarray(X, float))
-    umap = need("umap", "notebook")
-    return np.asarray(umap.UMAP(metric="cosine", random_state=seed, n_jobs=1, init="pca").fit_transform(X),
-                      float)
+    umap = need("umap.umap_", "notebook")
+    places, _ = umap.simplicial_set_embedding(
+        X, _neighbour_graph(X), 2, 1.0, *_NEAR, gamma=1.0, negative_sample_rate=5, n_epochs=500,
+        init=_main_axes(X).astype(np.float32), random_state=np.random.RandomState(seed), metric="cosine",
+        metric_kwds={}, densmap=False, densmap_kwds={}, output_dens=False)
+    return np.asarray(places, float)
+
+
+_NEAR = 1.577, 0.8951  # UMAP's a and b for its own least distance, 0.1
+
+
+def _neighbour_graph(X: np.ndarray, k: int = 15) -> Any:
+    "UMAP's fuzzy graph: each memory and its nearest, the nearest with weight one."
+    sparse, n = need("scipy.sparse", "notebook"), len(X)
+    near, far, k = _nearest(X, min(k, n - 1))
+    far = far - far.min(1, keepdims=True)
+    low, high = np.full((n, 1), 1e-6), np.full((n, 1), 1e3)
+    for _ in range(50):  # The width at which the weights of the k add up to log2 k
+        mid = np.sqrt(low * high)
+        much = np.exp(-far / mid).sum(1, keepdims=True) > math.log2(k)
+        low, high = np.where(much, low, mid), np.where(much, mid, high)
+    rows = np.repeat(np.arange(n), k), near.ravel()
+    one_way = sparse.coo_array((np.exp(-far / low).ravel(), rows), shape=(n, n)).tocsr()
+    return (one_way + one_way.T - one_way * one_way.T).tocoo()
+
+
+def _nearest(X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, int]:
+    "The k nearest of each row by cosine, and how far they are; a thousand rows at a time."
+    norms = np.linalg.norm(X, axis=1, keepdims=True)
+    U, near, far = X / np.where(norms > 0, norms, 1), np.empty((len(X), k), int), np.empty((len(X), k))
+    for a in range(0, len(X), 1000):
+        d = 1 - U[a:a + 1000] @ U.T
+        d[np.arange(len(d)), a + np.arange(len(d))] = np.inf
+        near[a:a + 1000] = part = np.argpartition(d, k - 1, axis=1)[:, :k]
+        far[a:a + 1000] = np.maximum(np.take_along_axis(d, part, 1), 0)
+    return near, far, k
 
 
 def _main_axes(X: np.ndarray) -> np.ndarray:
@@ -201,32 +235,115 @@ def _main_axes(X: np.ndarray) -> np.ndarray:
 _EMPTY = {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
 
 # %% ../../nbs/02_plots/01_figures.ipynb #b4ba6e54
+_EMPTY = {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
+_NAMED, _PALE = len(COLOURS), "#C8C8C8"
+Group = tuple[str, np.ndarray, dict[str, Any]]  # Name, which points, look
+
+
+def _look(n: int, colour: str = "") -> dict[str, Any]:
+    return {"color": colour or COLOURS[n], "symbol": SYMBOLS[n], "size": 9,
+            "line": {"color": "#444", "width": 0.5}}
+
+
+def by_cluster(labels: Sequence[int], names: Mapping[int, str] | None) -> list[Group]:
+    "The clusters that are named, or the largest; the other ones; who is alone."
+    group = np.asarray(labels, int)
+    order = names or {k: f"cluster {k}" for k, _ in Counter(group[group >= 0].tolist()).most_common()}
+    seen = [*order][:_NAMED]
+    return [("no cluster", group < 0, {"color": _PALE, "size": 5}),
+            ("other clusters", (group >= 0) & ~np.isin(group, seen),
+             {"color": _PALE, "size": 7, "symbol": "circle-open"}),
+            *((order[k], group == k, _look(n)) for n, k in enumerate(seen))]
+
+
+def by_value(values: Sequence[str]) -> list[Group]:
+    "The tiers, or the most frequent values and the rest of them."
+    v = np.asarray(values)
+    if set(values) <= set(TIERS): return [(t, v == t, _look(n, TIER_COLOURS[t])) for n, t in enumerate(TIERS)]
+    most = {x for x, _ in Counter(values).most_common(_NAMED)}
+    seen = [x for x in dict.fromkeys(values) if x in most]
+    return [("other", ~np.isin(v, seen), {"color": _PALE, "size": 5}),
+            *((x, v == x, _look(n)) for n, x in enumerate(seen))]
+
+# %% ../../nbs/02_plots/01_figures.ipynb #b259209e
+def map_words(points: np.ndarray, groups: Iterable[Group]) -> list[dict[str, Any]]:
+    "The first word of each group's name, where there is room for it."
+    low, wide = points.min(0), np.maximum(np.ptp(points, axis=0), 1e-9)
+    taken: list[tuple[float, float, float]] = []
+    out = []
+    for name, mask, look in (g for g in groups if g[1].any()):
+        word, middle = short_label(name.split(",")[0], 18), np.median(points[mask], axis=0)
+        x, y = (middle - low) / wide * (600, 400)  # Pixels of a map that is rather small
+        for up in (15, -15, 32, -32):
+            if all(abs(x - a) > 4 * (len(word) + n) or abs(y + up - b) > 16 for a, b, n in taken):
+                taken.append((x, y + up, len(word)))
+                out.append({"x": round(float(middle[0]), 3), "y": round(float(middle[1]), 3), "yshift": up,
+                            "text": f"<b>{word}</b>", "showarrow": False, "bgcolor": "rgba(255,255,255,0.75)",
+                            "font": {"size": 11, "color": look["color"]}})
+                break
+    return out
+
+
+def arrows_between(points: np.ndarray, pairs: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    "From what was replaced to what replaced it; hidden behind the legend where there are many."
+    ends = np.array([x for a, b in pairs for x in (points[a], points[b], (np.nan, np.nan))])
+    marker = {"symbol": "arrow", "size": [0, 9, 0] * len(pairs), "angleref": "previous", "color": "#444"}
+    return {"type": "scatter", "mode": "lines+markers", "name": f"replaced by ({len(pairs)})",
+            "x": ends[:, 0].tolist(), "y": ends[:, 1].tolist(), "hoverinfo": "skip", "marker": marker,
+            "line": {"color": "#444", "width": 1}, "visible": True if len(pairs) <= 60 else "legendonly"}
+
+
+def colour_menu(
+    ranges: Mapping[str, range],  # What colours the points, to its traces
+    always: Sequence[Any],  # Of the traces behind them, whether they are visible
+    words: Sequence[dict[str, Any]],  # Written while the topics are shown
+) -> dict[str, Any]:
+    "By what the points are coloured."
+    every = range(max(r.stop for r in ranges.values()))
+    def button(way: str) -> dict[str, Any]:
+        change = {"visible": [i in ranges[way] for i in every] + [*always]}
+        return {"label": f"by {way}", "method": "update",
+                "args": [change, {"annotations": words if way == "topic" else []}]}
+    return {"buttons": [*map(button, ranges)], "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom",
+            "pad": {"b": 6}}
+
+# %% ../../nbs/02_plots/01_figures.ipynb #9e5bece0
 def cluster_map(
     points: np.ndarray,  # (n, 2), from `umap_layout`
     labels: Sequence[int],  # Cluster of each point, −1 for none
     hover: Sequence[str] | None = None,  # Shown under the pointer
     superseded: Sequence[bool] | None = None,  # Marked with a cross
-    names: Mapping[int, str] | None = None,  # Of the clusters, for the legend
+    names: Mapping[int, str] | None = None,  # Of the clusters that are to be seen, seven at most
+    *,
+    others: Mapping[str, Sequence[str]] | None = None,  # What else may colour the points: {"tier": […]}
+    arrows: Sequence[tuple[int, int]] = (),  # Rows of what was replaced, and of what replaced it
+    title: str = "",
 ) -> Figure:
-    "The memories in the plane, by cluster."
-    points, group = np.asarray(points, float), np.asarray(labels, int)
-    text = np.array([escape_markup(h) for h in hover] if hover is not None else [""] * len(points),
-                    dtype=object)
+    "The memories in the plane, by cluster, or by what the menu says."
+    at = np.asarray(points, float).reshape(-1, 2)
+    text = np.array([short_label(h) for h in hover] if hover is not None else [""] * len(at), object)
+    ways = {"topic": by_cluster(labels, names)} | {k: by_value(v) for k, v in (others or {}).items()}
     def dots(name: str, mask: np.ndarray, marker: dict[str, Any], **more: Any) -> dict[str, Any]:
-        return {"type": "scatter", "mode": "markers", "name": name, "x": rounded(points[mask, 0]),
-                "y": rounded(points[mask, 1]),
-                "text": text[mask].tolist(), "hoverinfo": "text", "marker": marker} | more
-    def cluster(k: int) -> dict[str, Any]:
-        if k < 0: return dots("no cluster", group == k, {"color": "#AAAAAA", "size": 5})
-        marker = {"color": COLOURS[k % len(COLOURS)], "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 9}
-        return dots(escape_markup((names or {}).get(k, f"cluster {k}")), group == k, marker)
-    found = [int(k) for k in np.unique(group)]
-    named = names is not None or sum(k >= 0 for k in found) <= 12  # A legend of forty is longer than the map
-    traces = [cluster(k) | ({} if named or k < 0 else {"showlegend": False}) for k in found]
+        return {"type": "scattergl" if len(at) > 3000 else "scatter", "mode": "markers", "name": name,
+                "x": rounded(at[mask, 0]), "y": rounded(at[mask, 1]), "text": text[mask].tolist(),
+                "customdata": np.flatnonzero(mask).tolist(), "hoverinfo": "text", "marker": marker} | more
+    traces: list[dict[str, Any]] = []
+    ranges: dict[str, range] = {}
+    for way, groups in ways.items():
+        begin = len(traces)
+        traces += [dots(f"{short_label(name, 30)} ({mask.sum()})", mask, look, visible=way == "topic")
+                   for name, mask, look in groups if mask.any()]
+        ranges[way] = range(begin, len(traces))
+    always: list[dict[str, Any]] = [arrows_between(at, arrows)] if arrows else []
     if superseded is not None and any(superseded):
-        traces.append(dots("superseded", np.asarray(superseded, bool),
-                           {"symbol": "x-thin", "size": 12, "line": {"width": 2, "color": "#000"}}))
-    return figure(traces, xaxis=_EMPTY, yaxis=_EMPTY, height=480)
+        cross = {"symbol": "x-thin", "size": 10, "line": {"width": 1.5, "color": "#000"}}
+        always.append(dots("superseded", np.asarray(superseded, bool), cross, hoverinfo="skip"))
+    words = map_words(at, ways["topic"][2:]) if names else []
+    menu = [colour_menu(ranges, [x.get("visible", True) for x in always], words)] if others else []
+    return figure([*traces, *always], xaxis=_EMPTY, yaxis=_EMPTY, height=560, annotations=words,
+                  updatemenus=menu, margin={"l": 10, "r": 10, "t": 80 if menu else 50, "b": 10},
+                  title={"text": escape_markup(title), "font": {"size": 15}},
+                  legend={"orientation": "h", "x": 0, "y": -0.02, "yanchor": "top", "font": {"size": 12}})
 
 # %% ../../nbs/02_plots/01_figures.ipynb #mp000001
 def plane_layout(
