@@ -350,7 +350,7 @@ def cluster_map(
     words = map_words(at, ways["topic"][2:]) if names else []
     menu = [colour_menu(ranges, [x.get("visible", True) for x in always], words)] if others else []
     return figure([*traces, *always], xaxis=_EMPTY, yaxis=_EMPTY, height=560, annotations=words,
-                  updatemenus=menu, margin={"l": 10, "r": 10, "t": 80 if menu else 50, "b": 10},
+                  updatemenus=menu, margin={"l": 10, "r": 10, "t": 45 + 35 * bool(menu and title), "b": 10},
                   title={"text": escape_markup(title), "font": {"size": 15}},
                   legend={"orientation": "h", "x": 0, "y": -0.02, "yanchor": "top", "font": {"size": 12}})
 

@@ -238,7 +238,8 @@ async function render({model, el}) {
     const fresh = !box.data, {data, layout} = JSON.parse(spec.get("value"));
     const tools = layout.dragmode === "lasso";
     Plotly.react(box, data, {...layout, autosize: true, width: undefined},
-                 {displayModeBar: tools, displaylogo: false});
+                 {displayModeBar: tools, displaylogo: false,
+                  modeBarButtons: [["lasso2d", "zoom2d", "pan2d", "resetScale2d"]]});
     if (fresh) for (const e of ["plotly_click", "plotly_selected"]) box.on(e, pick);
   };
   const fit = () => box.data && el.clientWidth ? Plotly.Plots.resize(box) : draw();
