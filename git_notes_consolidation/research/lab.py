@@ -233,16 +233,17 @@ async function render({model, el}) {
     return;
   }
   const pick = e => { model.set("picked", (e?.points ?? []).map(p => p.customdata)); model.save_changes(); };
+  let shown = "";
   const draw = () => {
     if (!el.clientWidth || !spec.get("value")) return;
-    const fresh = !box.data, {data, layout} = JSON.parse(spec.get("value"));
+    const fresh = !box.data, {data, layout} = JSON.parse(shown = spec.get("value"));
     const tools = layout.dragmode === "lasso";
     Plotly.react(box, data, {...layout, autosize: true, width: undefined},
                  {displayModeBar: tools, displaylogo: false,
                   modeBarButtons: [["lasso2d", "zoom2d", "pan2d", "resetScale2d"]]});
     if (fresh) for (const e of ["plotly_click", "plotly_selected"]) box.on(e, pick);
   };
-  const fit = () => box.data && el.clientWidth ? Plotly.Plots.resize(box) : draw();
+  const fit = () => el.clientWidth && shown === spec.get("value") ? Plotly.Plots.resize(box) : draw();
   const watch = new ResizeObserver(fit);
   watch.observe(el);
   spec.on("change:value", draw);

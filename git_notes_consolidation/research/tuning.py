@@ -383,6 +383,7 @@ def _frame(name: str) -> dict[str, Any]:
     "A figure's layout in the panel, as wide as its column."
     low = name == "parts"  # Over the others there is room
     legend = {"orientation": "h", "x": 0, "y": -0.2 if low else 1, "yanchor": "top" if low else "bottom"}
+    if low: return {"margin": {"r": 10}, "legend": legend, "xaxis": {"title": {"text": ""}}}
     if name != "tiers": return {"margin": {"r": 10}, "legend": legend}
     return {"height": 150, "margin": {"t": 24, "b": 24, "l": 74, "r": 6},
             "xaxis": {"title": {"text": ""}}, "yaxis": {"automargin": False},

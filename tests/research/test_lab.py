@@ -140,16 +140,39 @@ def test_no_figure_stays_blank_where_its_script_is_late(server, browser, width):
     page.add_init_script(LATE)
     page.goto(f"{address}/lab/tree/research/01_tuning.ipynb?token={token}")
     run_first(page, ".gnc-line:has-text('10 hot')")
+    if width < 600: page.keyboard.press("Control+b")  # The list of files takes two thirds
     put(page, "retention_half_life_days", "90")
     page.wait_for_selector(".gnc-line:has-text('26 hot')")
     wanted = {"who moves": ".gnc-flow .sankey-link", "by namespace": ".gnc-spaces .bars path", "how long": ".gnc-days .bars path",
               "is it better?": ".gnc-better .lines path", "one memory": ".gnc-parts .bars path", "clusters": ".gnc-sizes .bars path"}
-    assert page.locator(".lm-TabBar-tabLabel:visible").all_inner_texts() == [*wanted]
+    assert page.locator(".jp-Cell .lm-TabBar-tabLabel").all_inner_texts() == [*wanted]
     for tab, mark in wanted.items():
-        page.click(f".lm-TabBar-tabLabel:text-is('{tab}')")
+        page.click(f".jp-Cell .lm-TabBar-tabLabel:text-is('{tab}')")
         page.wait_for_selector(mark, state="attached", timeout=30_000)
     assert page.evaluate(TIERS) == "10 26 49 125 94 128 256 130"
     assert page.locator(".js-plotly-plot").count() == 1 + len(wanted) and page.locator(".js-plotly-plot:not(:has(.trace, .sankey))").count() == 0
+    page.close()
+
+
+def test_a_memory_file_of_ones_own_is_on_the_first_screen(server, browser, tmp_path):
+    "A path replaces the map that was there; a click shows the entry, as text; what cannot be read leaves nothing of another file."
+    (tmp_path / "MEMORY.md").write_text("# Ours\n\n" + "".join(f"- The port of <b>service</b> {n} is 80{n}\n" for n in range(10, 20)), encoding="utf-8")
+    address, token = server
+    found = Watched(browser, f"{address}/lab/tree/research/13_memory-file.ipynb?token={token}")
+    page, last = found.page, "(g => g.data[g.data.length - 1].text)(document.querySelector('.gnc-file-chart .js-plotly-plot'))"
+    run_first(page, ".gnc-file-chart .trace", cells=5)
+    box = page.locator(".gnc-file-chart").bounding_box()
+    assert box["y"] < 500 and "MEMORY.md:7: Events between" in page.evaluate(last)[0]
+    page.fill(".gnc-file-path input", str(tmp_path))
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".gnc-file-note:has-text('10 entries')", timeout=30_000)
+    page.wait_for_function(f"() => {last}.length === 10", timeout=10_000)
+    page.evaluate("g => g.emit('plotly_click', {points: [{customdata: 3}]})", page.query_selector(".gnc-file-chart .js-plotly-plot"))
+    page.wait_for_selector(".gnc-file-table:has-text('The port of <b>service</b> 13 is 8013')", timeout=10_000)
+    page.fill(".gnc-file-path input", str(tmp_path / "nowhere.md"))
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".gnc-file-note:has-text('cannot be read')", timeout=10_000)
+    assert not page.is_visible(".gnc-file-chart") and not page.is_visible(".gnc-file-table") and found.errors == [] and found.outside == []
     page.close()
 
 
@@ -175,7 +198,7 @@ def test_the_first_screen_has_what_one_came_for(watched):
     "In a window of 1,280 by 800 pixels with the list of files open: every slider that forgets, the tiers, and who moves."
     page = watched.page
     widths = page.evaluate("[...document.querySelectorAll('.noUi-target')].map(e => e.getBoundingClientRect().width)")
-    assert len(widths) == 9 and min(widths) >= 260, widths
+    assert len(widths) == 10 and min(widths) >= 260, widths
     for mark in (".gnc-retention_half_life_days-number", ".gnc-grace_days", ".gnc-tiers .bars", ".gnc-moved", ".gnc-repo", "button:has-text('write these')"):
         box = page.locator(mark).first.bounding_box()
         assert 80 < box["y"] and box["y"] + box["height"] <= 776 and box["x"] + box["width"] <= 1250, (mark, box)  # Below it stands the status bar
