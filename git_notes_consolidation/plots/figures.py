@@ -184,12 +184,12 @@ def umap_layout(
     seed: int = 0,  # The same picture again, on one machine; UMAP promises no more
 ) -> np.ndarray:  # (n, 2)
     "Places in the plane, similar memories close together."
-    X = np.asarray(X, np.float32)
-    if len(X) < 15: return _main_axes(np.asarray(X, float))
+    X = np.asarray(X, float if len(X) < 15 else np.float32)
+    if len(X) < 15: return _main_axes(X)
     umap = need("umap.umap_", "notebook")
     places, _ = umap.simplicial_set_embedding(
         X, _neighbour_graph(X), 2, 1.0, *_NEAR, gamma=1.0, negative_sample_rate=5, n_epochs=500,
-        init=_rough_axes(X, seed), random_state=np.random.RandomState(seed), metric="cosine",
+        init=_main_axes(X).astype(np.float32), random_state=np.random.RandomState(seed), metric="cosine",
         metric_kwds={}, densmap=False, densmap_kwds={}, output_dens=False)
     return np.asarray(places, float)
 
@@ -197,44 +197,26 @@ def umap_layout(
 _NEAR = 1.577, 0.8951  # UMAP's a and b for its own least distance, 0.1
 
 
-def _rough_axes(X: np.ndarray, seed: int) -> np.ndarray:
-    "The two main axes but for the last digits: all of them take ten times as long."
-    centred, V = X - X.mean(0), np.random.default_rng(seed).normal(size=(X.shape[1], 2)).astype(np.float32)
-    for _ in range(30): V = np.linalg.qr(centred.T @ (centred @ V))[0]
-    return np.asarray(centred @ V, np.float32)
-
-
-def _neighbour_graph(X: np.ndarray, k: int = 15) -> Any:
+def _neighbour_graph(X: np.ndarray, k: int = 14) -> Any:
     "UMAP's fuzzy graph: each memory and its nearest, the nearest with weight one."
-    sparse, n = need("scipy.sparse", "notebook"), len(X)
-    near, far, k = _nearest(X, min(k, n - 1))
-    far = far - far.min(1, keepdims=True)
-    low, high = np.full((n, 1), 1e-6), np.full((n, 1), 1e3)
-    for _ in range(50):  # The width at which the weights of the k add up to log2 k
+    nearest = need("sklearn.neighbors", "notebook").NearestNeighbors(n_neighbors=k, metric="cosine")
+    far, near = nearest.fit(X).kneighbors()
+    far, low, high = far - far.min(1, keepdims=True), np.full((len(X), 1), 1e-6), np.full((len(X), 1), 1e3)
+    for _ in range(50):  # The width at which the weights add up to log2 k
         mid = np.sqrt(low * high)
         much = np.exp(-far / mid).sum(1, keepdims=True) > math.log2(k)
         low, high = np.where(much, low, mid), np.where(much, mid, high)
-    rows = np.repeat(np.arange(n), k), near.ravel()
-    one_way = sparse.coo_array((np.exp(-far / low).ravel(), rows), shape=(n, n)).tocsr()
+    rows = np.repeat(np.arange(len(X)), k), near.ravel()
+    one_way = need("scipy.sparse", "notebook").csr_array((np.exp(-far / low).ravel(), rows), (len(X),) * 2)
     return (one_way + one_way.T - one_way * one_way.T).tocoo()
 
 
-def _nearest(X: np.ndarray, k: int) -> tuple[np.ndarray, np.ndarray, int]:
-    "The k nearest of each row by cosine, and how far they are; a thousand rows at a time."
-    norms = np.linalg.norm(X, axis=1, keepdims=True)
-    U, near, far = X / np.where(norms > 0, norms, 1), np.empty((len(X), k), int), np.empty((len(X), k))
-    for a in range(0, len(X), 1000):
-        d = 1 - U[a:a + 1000] @ U.T
-        d[np.arange(len(d)), a + np.arange(len(d))] = np.inf
-        near[a:a + 1000] = part = np.argpartition(d, k - 1, axis=1)[:, :k]
-        far[a:a + 1000] = np.maximum(np.take_along_axis(d, part, 1), 0)
-    return near, far, k
-
-
 def _main_axes(X: np.ndarray) -> np.ndarray:
-    X = X - X.mean(0) if len(X) else X
-    U, S, _ = np.linalg.svd(X, full_matrices=False)
-    places = np.pad(U * S, ((0, 0), (0, 2)))[:, :2]
+    "The two main axes, without all others, which take ten times as long."
+    X = np.pad(X - X.mean(0) if len(X) else X, ((0, 0), (0, 2)))
+    V = np.random.default_rng(0).normal(size=(X.shape[1], 2))
+    for _ in range(50): V = np.linalg.qr(X.T @ (X @ V))[0]
+    places = X @ V
     sign = np.sign(np.take_along_axis(places, np.abs(places).argmax(0)[None], 0)) if len(X) else 1.0
     return np.asarray(places * np.where(sign == 0, 1.0, sign))
 
@@ -243,52 +225,35 @@ _EMPTY = {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
 
 # %% ../../nbs/02_plots/01_figures.ipynb #b4ba6e54
 _EMPTY = {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
-_NAMED, _PALE = len(COLOURS), "#C8C8C8"
+_PALE = {"alone": {"color": "#C8C8C8", "size": 5},
+         "others": {"color": "#C8C8C8", "size": 7, "symbol": "circle-open"}}
 Group = tuple[str, np.ndarray, dict[str, Any]]  # Name, which points, look
 
 
-def _look(n: int, colour: str = "") -> dict[str, Any]:
-    return {"color": colour or COLOURS[n], "symbol": SYMBOLS[n], "size": 9,
-            "line": {"color": "#444", "width": 0.5}}
-
-
-def by_cluster(labels: Sequence[int], names: Mapping[int, str] | None) -> list[Group]:
-    "The clusters that are named, or the largest; the other ones; who is alone."
-    group = np.asarray(labels, int)
-    order = names or {k: f"cluster {k}" for k, _ in Counter(group[group >= 0].tolist()).most_common()}
-    seen = [*order][:_NAMED]
-    return [("no cluster", group < 0, {"color": _PALE, "size": 5}),
-            ("other clusters", (group >= 0) & ~np.isin(group, seen),
-             {"color": _PALE, "size": 7, "symbol": "circle-open"}),
-            *((order[k], group == k, _look(n)) for n, k in enumerate(seen))]
-
-
-def by_value(values: Sequence[str]) -> list[Group]:
-    "The tiers, or the most frequent values and the rest of them."
-    v = np.asarray(values)
-    if set(values) <= set(TIERS): return [(t, v == t, _look(n, TIER_COLOURS[t])) for n, t in enumerate(TIERS)]
-    most = {x for x, _ in Counter(values).most_common(_NAMED)}
-    seen = [x for x in dict.fromkeys(values) if x in most]
-    return [("other", ~np.isin(v, seen), {"color": _PALE, "size": 5}),
-            *((x, v == x, _look(n)) for n, x in enumerate(seen))]
+def map_groups(values: Sequence[str]) -> list[Group]:
+    "Points by their value: those that stay pale, then the tiers, or the seven most frequent."
+    counts = Counter(v for v in values if v not in _PALE)
+    seen = ([t for t in TIERS if t in counts] if counts.keys() <= set(TIERS)
+            else [v for v, _ in counts.most_common(len(COLOURS))])
+    v = np.asarray([x if x in seen or x == "alone" else "others" for x in values], object)
+    looks = _PALE | {x: {"color": TIER_COLOURS.get(x, COLOURS[n]), "symbol": SYMBOLS[n], "size": 9,
+                         "line": {"color": "#444", "width": 0.5}} for n, x in enumerate(seen)}
+    return [(x, v == x, look) for x, look in looks.items() if (v == x).any()]
 
 # %% ../../nbs/02_plots/01_figures.ipynb #b259209e
 def map_words(points: np.ndarray, groups: Iterable[Group]) -> list[dict[str, Any]]:
     "The first word of each group's name, where there is room for it."
-    low, wide = points.min(0), np.maximum(np.ptp(points, axis=0), 1e-9)
-    taken: list[tuple[float, float, float]] = []
-    out = []
-    for name, mask, look in (g for g in groups if g[1].any()):
-        word, middle = short_label(name.split(",")[0], 18), np.median(points[mask], axis=0)
-        x, y = (middle - low) / wide * (600, 400)  # Pixels of a map that is rather small
-        for up in (15, -15, 32, -32):
-            if all(abs(x - a) > 4 * (len(word) + n) or abs(y + up - b) > 16 for a, b, n in taken):
-                taken.append((x, y + up, len(word)))
-                out.append({"x": round(float(middle[0]), 3), "y": round(float(middle[1]), 3), "yshift": up,
-                            "text": f"<b>{word}</b>", "showarrow": False, "bgcolor": "rgba(255,255,255,0.75)",
-                            "font": {"size": 11, "color": look["color"]}})
-                break
-    return out
+    pixels = (points - points.min(0)) / np.maximum(np.ptp(points, axis=0), 1e-9) * (600, 400)  # A small map
+    out: dict[tuple[float, float], dict[str, Any]] = {}
+    for name, mask, look in groups:
+        word, (x, y), spot = short_label(name.split(",")[0], 18), *(
+            np.median(at[mask], axis=0).tolist() for at in (pixels, points))
+        if all(abs(x - a) > 4 * (len(word) + len(other["text"]) - 7) or abs(y - b) > 16
+               for (a, b), other in out.items()):
+            out[x, y] = {"x": round(spot[0], 3), "y": round(spot[1], 3), "yshift": 15, "showarrow": False,
+                         "text": f"<b>{word}</b>", "bgcolor": "rgba(255,255,255,0.75)",
+                         "font": {"size": 11, "color": look["color"]}}
+    return [*out.values()]
 
 
 def arrows_between(points: np.ndarray, pairs: Sequence[tuple[int, int]]) -> dict[str, Any]:
@@ -328,7 +293,9 @@ def cluster_map(
 ) -> Figure:
     "The memories in the plane, by cluster, or by what the menu says."
     at = np.asarray(points, float).reshape(-1, 2)
-    ways = {"topic": by_cluster(labels, names)} | {k: by_value(v) for k, v in (others or {}).items()}
+    known = names or {k: f"cluster {k}" for k in labels}
+    topics = ["alone" if k < 0 else known.get(k, "others") for k in labels]
+    ways = {k: map_groups(v) for k, v in ({"topic": topics} | dict(others or {})).items()}
     def dots(name: str, mask: np.ndarray, marker: dict[str, Any], **more: Any) -> dict[str, Any]:
         x, y = at[mask].astype(np.float32).T
         return {"type": "scattergl" if len(at) > 3000 else "scatter", "mode": "markers", "name": name,
@@ -338,7 +305,7 @@ def cluster_map(
     for way, groups in ways.items():
         begin = len(traces)
         traces += [dots(f"{short_label(name, 30)} ({mask.sum()})", mask, look, visible=way == "topic")
-                   for name, mask, look in groups if mask.any()]
+                   for name, mask, look in groups]
         ranges[way] = range(begin, len(traces))
     always: list[dict[str, Any]] = [arrows_between(at, arrows)] if arrows else []
     if superseded is not None and any(superseded):
@@ -347,7 +314,7 @@ def cluster_map(
     always.append(dots("", np.full(len(at), True), {"opacity": 0, "size": 10}, showlegend=False,
                        text=[*map(short_label, hover or ())], hoverinfo="text",
                        customdata=np.arange(len(at), dtype=np.int32)))
-    words = map_words(at, ways["topic"][2:]) if names else []
+    words = map_words(at, [g for g in ways["topic"] if g[0] not in _PALE]) if names else []
     menu = [colour_menu(ranges, [x.get("visible", True) for x in always], words)] if others else []
     return figure([*traces, *always], xaxis=_EMPTY, yaxis=_EMPTY, height=560, annotations=words,
                   updatemenus=menu, margin={"l": 10, "r": 10, "t": 45 + 35 * bool(menu and title), "b": 10},

@@ -303,7 +303,8 @@ def move_slider(knob: Any, value: float) -> None:
 # %% ../../nbs/20_research/01_lab.ipynb #5c1b25d5
 def number_beside(knob: Any) -> Any:
     "A box that says what the slider says, and moves it."
-    box = need("ipywidgets", "notebook").Text(continuous_update=False, layout={"width": "70px", "flex": "none"})
+    box = need("ipywidgets", "notebook").Text(continuous_update=False,
+                                              layout={"width": "70px", "flex": "none"})
     def show(_: Any = None) -> None: box.value = stop(round(knob.value, 6))[0]
     def read(change: Any) -> None:
         text = change.new.strip().replace(",", "")

@@ -19,8 +19,8 @@ from ..core.settings import (
     ConfigError, PRESETS, RetentionConfig, RetentionSettings, SubconsciousnessConfig)
 from ..evaluation.decay import file_touches, memory_touches, too_few
 from ..plots.figures import (
-    cluster_heaps, COLOURS, DASHES, escape_markup, figure, score_parts, short_label, SYMBOLS, tier_bars,
-    TIER_COLOURS, tier_days, tier_flow, tier_slider, TIERS)
+    add_levels, cluster_heaps, escape_markup, lines, score_parts, short_label, tier_bars, TIER_COLOURS,
+    tier_days, tier_flow, tier_slider, TIERS)
 from git_notes_consolidation.research.lab import (
     chart_box, Corpus, Desk, draw, flowing_row, html_table, load_corpus, move_slider, number_beside,
     repo_field, report_progress, stop)
@@ -188,19 +188,12 @@ def quality_figure(
     then: Found,
 ) -> Figure:
     "What is found, for how much is told: before, and with other settings."
-    shares = [n / 50 for n in range(51)]
-    def line(i: int, name: str, f: Found) -> dict[str, Any]:
-        return {"type": "scatter", "mode": "lines", "name": name, "x": shares,
-                "y": [round(f.recall_at(x), 4) for x in shares],
-                "line": {"color": COLOURS[i], "dash": DASHES[i]}}
-    def point(i: int, f: Found) -> dict[str, Any]:
-        return {"type": "scatter", "mode": "markers", "showlegend": False, "x": [round(f.told, 4)],
-                "y": [round(f.recall, 4)], "marker": {"size": 12, "color": COLOURS[i], "symbol": SYMBOLS[i]}}
-    ways = [("as it is", now), ("with these", then)]
-    return figure([*(line(i, *way) for i, way in enumerate(ways)),
-                   *(point(i, f) for i, (_, f) in enumerate(ways))],
-                  x="told: share of all that is hot or warm", y="found: share of what was needed",
-                  xaxis_tickformat=".0%", yaxis_tickformat=".0%")
+    shares, ways = [n / 50 for n in range(51)], {"as it is": now, "with these": then}
+    found = {name: [f.recall_at(x) for x in shares] for name, f in ways.items()}
+    fig = lines(need("pandas", "notebook").DataFrame(found, index=shares), xaxis_tickformat=".0%",
+                yaxis_tickformat=".0%", x="told: share of all that is hot or warm",
+                y="found: share of what was needed")
+    return add_levels(fig, {name: f.told for name, f in ways.items()}, "x")
 
 # %% ../../nbs/20_research/02_tuning.ipynb #ef314d79
 def levels_of(config: RetentionConfig) -> dict[str, float]:
@@ -345,9 +338,9 @@ class SettingsFile:
         self.forget()
         with report_progress(self.note, ""):
             self.draft = d = Draft(self.folder.value, self.wanted())
-            lines = unified_diff((d.before or "").splitlines(), d.text.splitlines(), "as it is",
+            rows = unified_diff((d.before or "").splitlines(), d.text.splitlines(), "as it is",
                                  "as it would be", lineterm="")
-            diff = escape_markup("\n".join(lines))
+            diff = escape_markup("\n".join(rows))
             self.text.value = f"<pre style='margin:0;line-height:1.3'>{diff}</pre>"
             self.text.layout.display, self.save.disabled = "" if d.values else "none", not d.values
             self.note.value = escape_markup(f"{len(d.values)} of the settings change in {d.path}:" if d.values
