@@ -153,19 +153,20 @@ class Found(NamedTuple):
     "What a configuration has at hand."
     told: float  # Share of all that is hot or warm
     recall: float  # … of what was needed
-    order: np.ndarray  # (n,) was each row needed, the highest score first
+    ranks: np.ndarray  # Of what was needed, among all; 0 is the highest score
+    rows: int
 
     def recall_at(self, told: float) -> float:
         "How much of what was needed is among that share of all."
-        return float(self.order[:round(told * len(self.order))].sum() / max(1, self.order.sum()))
+        return float((self.ranks < round(told * self.rows)).mean())
 
 
 def found_by(s: Snapshots, r: RetentionConfig) -> Found:
     "How much of what was needed is at hand, and how much of everything."
     scores = row_scores(s, r)
     near = (scores >= r.warm_threshold) | (s.first < r.grace_days)
-    order = s.needed[np.argsort(-scores, kind="stable")]
-    return Found(float(near.mean()), float(near[s.needed].mean()), order)
+    ranks = np.argsort(np.argsort(-scores, kind="stable"))
+    return Found(float(near.mean()), float(near[s.needed].mean()), ranks[s.needed], len(s))
 
 # %% ../../nbs/20_research/02_tuning.ipynb #6b10691e
 def say_quality(
@@ -175,9 +176,11 @@ def say_quality(
 ) -> str:
     "Whether other settings find more, and for how much."
     if needed is None: return "Whether it is better: not known, without four months of reads or edits."
-    gain = 100 * (then.recall_at(then.told) - now.recall_at(then.told))
-    verdict = ("no better, no worse" if abs(gain) < 0.5
-               else f"{abs(gain):.1f} points {'better' if gain > 0 else 'worse'}")
+    new, old = (x.ranks < round(then.told * then.rows) for x in (then, now))
+    gain, changed = 100 * (then.recall_at(then.told) - now.recall_at(then.told)), (new != old).sum()
+    chance = 200 * math.sqrt(changed) / len(new)  # Two standard errors, were each change a coin
+    verdict = (f"{abs(gain):.1f} points {'better' if gain > 0 else 'worse'}"
+               if abs(gain) > max(chance, 0.5) else "no better, no worse")
     return (f"Of {needed.source} within 30 days, {then.recall:.0%} would be hot or warm (as it is: "
             f"{now.recall:.0%}), of everything {then.told:.0%} ({now.told:.0%}). "
             f"For as much told: <b>{verdict}</b>.")
@@ -420,7 +423,7 @@ class Panel:
         return self.charts[name]
 
     def find(self, config: SubconsciousnessConfig) -> Found:
-        if self.needed is None: return Found(0.0, 0.0, np.zeros(0, bool))
+        if self.needed is None: return Found(0.0, 0.0, np.zeros(0), 0)
         return found_by(self.needed.rows, config.retention)
 
     def draw(self, name: str) -> None:

@@ -234,6 +234,25 @@ def test_the_button_writes_what_gnc_reads(watched, tmp_path):
     assert watched.errors == [] and watched.outside == []
 
 
+def test_a_slider_speaks_while_it_is_held_and_old_numbers_go(watched, tmp_path):
+    page, line = watched.page, "document.querySelector('.gnc-line').innerText"
+    put(page, "retention_half_life_days", "30")
+    page.wait_for_selector(".gnc-line:has-text('0 would move')", timeout=10_000)
+    page.wait_for_selector(".gnc-quality:has-text('no better, no worse')", timeout=10_000)
+    handle = page.locator(".gnc-retention_half_life_days .noUi-handle").bounding_box()
+    page.mouse.move(handle["x"] + 5, handle["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(handle["x"] + 105, handle["y"] + 5, steps=20)
+    page.wait_for_function(f"() => !{line}.includes('; 0 would move')", timeout=10_000)
+    assert "as it is: 69%" in page.inner_text(".gnc-quality")
+    page.mouse.up()
+    page.fill(".gnc-repo input", str(tmp_path))
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".gnc-corpus:has-text('not a git repository')", timeout=10_000)
+    assert not page.is_visible(".gnc-line") and not page.is_visible(".gnc-tiers")
+    assert page.locator(".gnc-corpus").bounding_box()["y"] < 360 and watched.errors == []
+
+
 def test_the_page_shows_no_code_and_asks_for_a_token(browser, tmp_path):
     "`make tuning`, without the browser that it opens."
     pytest.importorskip("voila")
