@@ -184,16 +184,39 @@ def umap_layout(
     seed: int = 0,  # The same picture again, on one machine; UMAP promises no more
 ) -> np.ndarray:  # (n, 2)
     "Places in the plane, similar memories close together."
-    if len(X) < 15: return _main_axes(np.asarray(X, float))
-    umap = need("umap", "notebook")
-    return np.asarray(umap.UMAP(metric="cosine", random_state=seed, n_jobs=1, init="pca").fit_transform(X),
-                      float)
+    X = np.asarray(X, float if len(X) < 15 else np.float32)
+    if len(X) < 15: return _main_axes(X)
+    umap = need("umap.umap_", "notebook")
+    places, _ = umap.simplicial_set_embedding(
+        X, _neighbour_graph(X), 2, 1.0, *_NEAR, gamma=1.0, negative_sample_rate=5, n_epochs=500,
+        init=_main_axes(X).astype(np.float32), random_state=np.random.RandomState(seed), metric="cosine",
+        metric_kwds={}, densmap=False, densmap_kwds={}, output_dens=False)
+    return np.asarray(places, float)
+
+
+_NEAR = 1.577, 0.8951  # UMAP's a and b for its own least distance, 0.1
+
+
+def _neighbour_graph(X: np.ndarray, k: int = 14) -> Any:
+    "UMAP's fuzzy graph: each memory and its nearest, the nearest with weight one."
+    nearest = need("sklearn.neighbors", "notebook").NearestNeighbors(n_neighbors=k, metric="cosine")
+    far, near = nearest.fit(X).kneighbors()
+    far, low, high = far - far.min(1, keepdims=True), np.full((len(X), 1), 1e-6), np.full((len(X), 1), 1e3)
+    for _ in range(50):  # The width at which the weights add up to log2 k
+        mid = np.sqrt(low * high)
+        much = np.exp(-far / mid).sum(1, keepdims=True) > math.log2(k)
+        low, high = np.where(much, low, mid), np.where(much, mid, high)
+    rows = np.repeat(np.arange(len(X)), k), near.ravel()
+    one_way = need("scipy.sparse", "notebook").csr_array((np.exp(-far / low).ravel(), rows), (len(X),) * 2)
+    return (one_way + one_way.T - one_way * one_way.T).tocoo()
 
 
 def _main_axes(X: np.ndarray) -> np.ndarray:
-    X = X - X.mean(0) if len(X) else X
-    U, S, _ = np.linalg.svd(X, full_matrices=False)
-    places = np.pad(U * S, ((0, 0), (0, 2)))[:, :2]
+    "The two main axes, without all others, which take ten times as long."
+    X = np.pad(X - X.mean(0) if len(X) else X, ((0, 0), (0, 2)))
+    V = np.random.default_rng(0).normal(size=(X.shape[1], 2))
+    for _ in range(50): V = np.linalg.qr(X.T @ (X @ V))[0]
+    places = X @ V
     sign = np.sign(np.take_along_axis(places, np.abs(places).argmax(0)[None], 0)) if len(X) else 1.0
     return np.asarray(places * np.where(sign == 0, 1.0, sign))
 
@@ -201,32 +224,102 @@ def _main_axes(X: np.ndarray) -> np.ndarray:
 _EMPTY = {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
 
 # %% ../../nbs/02_plots/01_figures.ipynb #b4ba6e54
+_EMPTY = {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
+_PALE = {"alone": {"color": "#C8C8C8", "size": 5},
+         "others": {"color": "#C8C8C8", "size": 7, "symbol": "circle-open"}}
+Group = tuple[str, np.ndarray, dict[str, Any]]  # Name, which points, look
+
+
+def map_groups(values: Sequence[str]) -> list[Group]:
+    "Points by their value: those that stay pale, then the tiers, or the seven most frequent."
+    counts = Counter(v for v in values if v not in _PALE)
+    seen = ([t for t in TIERS if t in counts] if counts.keys() <= set(TIERS)
+            else [v for v, _ in counts.most_common(len(COLOURS))])
+    v = np.asarray([x if x in seen or x == "alone" else "others" for x in values], object)
+    looks = _PALE | {x: {"color": TIER_COLOURS.get(x, COLOURS[n]), "symbol": SYMBOLS[n], "size": 9,
+                         "line": {"color": "#444", "width": 0.5}} for n, x in enumerate(seen)}
+    return [(x, v == x, look) for x, look in looks.items() if (v == x).any()]
+
+# %% ../../nbs/02_plots/01_figures.ipynb #b259209e
+def map_words(points: np.ndarray, groups: Iterable[Group]) -> list[dict[str, Any]]:
+    "The first word of each group's name, where there is room for it."
+    pixels = (points - points.min(0)) / np.maximum(np.ptp(points, axis=0), 1e-9) * (600, 400)  # A small map
+    out: dict[tuple[float, float], dict[str, Any]] = {}
+    for name, mask, look in groups:
+        word, (x, y), spot = short_label(name.split(",")[0], 18), *(
+            np.median(at[mask], axis=0).tolist() for at in (pixels, points))
+        if all(abs(x - a) > 4 * (len(word) + len(other["text"]) - 7) or abs(y - b) > 16
+               for (a, b), other in out.items()):
+            out[x, y] = {"x": round(spot[0], 3), "y": round(spot[1], 3), "yshift": 15, "showarrow": False,
+                         "text": f"<b>{word}</b>", "bgcolor": "rgba(255,255,255,0.75)",
+                         "font": {"size": 11, "color": look["color"]}}
+    return [*out.values()]
+
+
+def arrows_between(points: np.ndarray, pairs: Sequence[tuple[int, int]]) -> dict[str, Any]:
+    "From what was replaced to what replaced it; hidden behind the legend where there are many."
+    ends = np.array([x for a, b in pairs for x in (points[a], points[b], (np.nan, np.nan))])
+    marker = {"symbol": "arrow", "size": [0, 9, 0] * len(pairs), "angleref": "previous", "color": "#444"}
+    return {"type": "scatter", "mode": "lines+markers", "name": f"replaced by ({len(pairs)})",
+            "x": ends[:, 0].tolist(), "y": ends[:, 1].tolist(), "hoverinfo": "skip", "marker": marker,
+            "line": {"color": "#444", "width": 1}, "visible": True if len(pairs) <= 60 else "legendonly"}
+
+
+def colour_menu(
+    ranges: Mapping[str, range],  # What colours the points, to its traces
+    always: Sequence[Any],  # Of the traces behind them, whether they are visible
+    words: Sequence[dict[str, Any]],  # Written while the topics are shown
+) -> dict[str, Any]:
+    "By what the points are coloured."
+    every = range(max(r.stop for r in ranges.values()))
+    def button(way: str) -> dict[str, Any]:
+        change = {"visible": [i in ranges[way] for i in every] + [*always]}
+        return {"label": f"by {way}", "method": "update",
+                "args": [change, {"annotations": words if way == "topic" else []}]}
+    return {"buttons": [*map(button, ranges)], "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom",
+            "pad": {"b": 6}}
+
+# %% ../../nbs/02_plots/01_figures.ipynb #9e5bece0
 def cluster_map(
     points: np.ndarray,  # (n, 2), from `umap_layout`
     labels: Sequence[int],  # Cluster of each point, −1 for none
     hover: Sequence[str] | None = None,  # Shown under the pointer
     superseded: Sequence[bool] | None = None,  # Marked with a cross
-    names: Mapping[int, str] | None = None,  # Of the clusters, for the legend
+    names: Mapping[int, str] | None = None,  # Of the clusters that are to be seen, seven at most
+    *,
+    others: Mapping[str, Sequence[str]] | None = None,  # What else may colour the points: {"tier": […]}
+    arrows: Sequence[tuple[int, int]] = (),  # Rows of what was replaced, and of what replaced it
+    title: str = "",
 ) -> Figure:
-    "The memories in the plane, by cluster."
-    points, group = np.asarray(points, float), np.asarray(labels, int)
-    text = np.array([escape_markup(h) for h in hover] if hover is not None else [""] * len(points),
-                    dtype=object)
+    "The memories in the plane, by cluster, or by what the menu says."
+    at = np.asarray(points, float).reshape(-1, 2)
+    known = names or {k: f"cluster {k}" for k in labels}
+    topics = ["alone" if k < 0 else known.get(k, "others") for k in labels]
+    ways = {k: map_groups(v) for k, v in ({"topic": topics} | dict(others or {})).items()}
     def dots(name: str, mask: np.ndarray, marker: dict[str, Any], **more: Any) -> dict[str, Any]:
-        return {"type": "scatter", "mode": "markers", "name": name, "x": rounded(points[mask, 0]),
-                "y": rounded(points[mask, 1]),
-                "text": text[mask].tolist(), "hoverinfo": "text", "marker": marker} | more
-    def cluster(k: int) -> dict[str, Any]:
-        if k < 0: return dots("no cluster", group == k, {"color": "#AAAAAA", "size": 5})
-        marker = {"color": COLOURS[k % len(COLOURS)], "symbol": SYMBOLS[k % len(SYMBOLS)], "size": 9}
-        return dots(escape_markup((names or {}).get(k, f"cluster {k}")), group == k, marker)
-    found = [int(k) for k in np.unique(group)]
-    named = names is not None or sum(k >= 0 for k in found) <= 12  # A legend of forty is longer than the map
-    traces = [cluster(k) | ({} if named or k < 0 else {"showlegend": False}) for k in found]
+        x, y = at[mask].astype(np.float32).T
+        return {"type": "scattergl" if len(at) > 3000 else "scatter", "mode": "markers", "name": name,
+                "x": x, "y": y, "hoverinfo": "skip", "marker": marker} | more
+    traces: list[dict[str, Any]] = []
+    ranges: dict[str, range] = {}
+    for way, groups in ways.items():
+        begin = len(traces)
+        traces += [dots(f"{short_label(name, 30)} ({mask.sum()})", mask, look, visible=way == "topic")
+                   for name, mask, look in groups]
+        ranges[way] = range(begin, len(traces))
+    always: list[dict[str, Any]] = [arrows_between(at, arrows)] if arrows else []
     if superseded is not None and any(superseded):
-        traces.append(dots("superseded", np.asarray(superseded, bool),
-                           {"symbol": "x-thin", "size": 12, "line": {"width": 2, "color": "#000"}}))
-    return figure(traces, xaxis=_EMPTY, yaxis=_EMPTY, height=480)
+        cross = {"symbol": "x-thin", "size": 10, "line": {"width": 1.5, "color": "#000"}}
+        always.append(dots("superseded", np.asarray(superseded, bool), cross))
+    always.append(dots("", np.full(len(at), True), {"opacity": 0, "size": 10}, showlegend=False,
+                       text=[*map(short_label, hover or ())], hoverinfo="text",
+                       customdata=np.arange(len(at), dtype=np.int32)))
+    words = map_words(at, [g for g in ways["topic"] if g[0] not in _PALE]) if names else []
+    menu = [colour_menu(ranges, [x.get("visible", True) for x in always], words)] if others else []
+    return figure([*traces, *always], xaxis=_EMPTY, yaxis=_EMPTY, height=560, annotations=words,
+                  updatemenus=menu, margin={"l": 10, "r": 10, "t": 45 + 35 * bool(menu and title), "b": 10},
+                  title={"text": escape_markup(title), "font": {"size": 15}},
+                  legend={"orientation": "h", "x": 0, "y": -0.02, "yanchor": "top", "font": {"size": 12}})
 
 # %% ../../nbs/02_plots/01_figures.ipynb #mp000001
 def plane_layout(
@@ -312,12 +405,12 @@ def score_parts(
     levels: Mapping[str, float] | None = None,  # Thresholds to draw
 ) -> Figure:
     "What one memory's score consists of."
-    total = round(sum(parts.values()), 9)
+    total = math.floor(1000 * sum(parts.values()) + 5e-7) / 1000  # As the tier's reason says it: never up
     shades, hatches = ("#56B4E9", "#009E73", "#F0C05A", "#BBBBBB"), ("", "/", ".", "x")
     def bar(i: int, name: str, v: float) -> dict[str, Any]:
         return {"type": "bar", "orientation": "h", "name": f"{name} {v:+.3f}", "x": [round(v, 4)], "y": [""],
                 "marker": hatch_marker(shades[i % 4], hatches[i % 4])}
-    point = {"type": "scatter", "mode": "markers", "name": f"score {total:.3f}", "x": [round(total, 4)],
+    point = {"type": "scatter", "mode": "markers", "name": f"score {total:.3f}", "x": [total],
              "y": [""],
              "marker": {"symbol": "diamond", "size": 13, "color": "#000"}}
     bars = [bar(i, *part) for i, part in enumerate(parts.items())]

@@ -4,13 +4,14 @@
 
 # %% ../../nbs/20_research/01_lab.ipynb #77b657e3
 from __future__ import annotations
-import math, os
+import json, math, os
 import numpy as np
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from datetime import datetime
-from functools import cached_property
+from functools import cache, cached_property
+from importlib import resources
 from pathlib import Path
 from typing import Any, TYPE_CHECKING
 from ..consolidation.relate import candidates
@@ -35,8 +36,8 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['Corpus', 'load_corpus', 'scratch', 'Candidate', 'judge_candidates', 'edges_of', 'report_progress', 'line_field',
-           'repo_field', 'pairs_field', 'pairs_path', 'flowing_row', 'add_classes', 'figure_widget', 'draw',
-           'chart_box', 'stop', 'number_beside', 'html_table', 'Desk']
+           'repo_field', 'pairs_field', 'pairs_path', 'flowing_row', 'add_classes', 'chart_box', 'draw', 'drawn',
+           'stop', 'number_beside', 'html_table', 'Desk']
 
 # %% ../../nbs/20_research/01_lab.ipynb #7d2f5745
 class NoMemories(ValueError):
@@ -212,46 +213,81 @@ def add_classes(prefix: str, **widgets: Any) -> None:
     for name, x in widgets.items(): x.add_class(f"gnc-{prefix}-{name}")
 
 # %% ../../nbs/20_research/01_lab.ipynb #22c2db3e
-def figure_widget(fig: Figure) -> Any:
-    "The figure as a widget that fills its column, without a bar of tools."
-    shown = need("plotly.graph_objects", "notebook").FigureWidget(fig).update_layout(autosize=None)
-    shown._config = {**shown._config, "responsive": True, "displayModeBar": False}
-    def drawn(change: Any) -> None:
-        if not change.new: return  # Reset by plotly itself
-        shown.unobserve(drawn, names="_js2py_traceDeltas")
-        shown.layout.autosize = True
-    shown.observe(drawn, names="_js2py_traceDeltas")
-    return shown
+_DRAWS = """
+const held = (model, name) => model.widget_manager.get_model(model.get(name));
+const load = async model => {
+  const alone = ["const define = undefined, module = undefined;",  // No other loader on the page takes it
+                 (await held(model, "script")).get("value")];
+  const url = URL.createObjectURL(new Blob(alone, {type: "text/javascript"}));
+  await import(url);
+  URL.revokeObjectURL(url);
+  return globalThis.Plotly;
+};
+async function render({model, el}) {
+  const box = el.appendChild(document.createElement("div")), spec = await held(model, "spec");
+  let Plotly;
+  try { Plotly = await (globalThis.gncPlotly ??= load(model)); }
+  catch (e) {
+    delete globalThis.gncPlotly;
+    box.textContent = `The script of the figures did not load: ${e}. Run the cell again.`;
+    return;
+  }
+  const pick = e => { model.set("picked", (e?.points ?? []).map(p => p.customdata)); model.save_changes(); };
+  let shown = "";
+  const draw = () => {
+    if (!el.clientWidth || !spec.get("value")) return;
+    const fresh = !box.data, {data, layout} = JSON.parse(shown = spec.get("value"));
+    const tools = layout.dragmode === "lasso";
+    Plotly.react(box, data, {...layout, autosize: true, width: undefined},
+                 {displayModeBar: tools, displaylogo: false,
+                  modeBarButtons: [["lasso2d", "zoom2d", "pan2d", "resetScale2d"]]});
+    if (fresh) for (const e of ["plotly_click", "plotly_selected"]) box.on(e, pick);
+  };
+  const fit = () => el.clientWidth && shown === spec.get("value") ? Plotly.Plots.resize(box) : draw();
+  const watch = new ResizeObserver(fit);
+  watch.observe(el);
+  spec.on("change:value", draw);
+  return () => { watch.disconnect(); spec.off("change:value", draw); Plotly.purge(box); };
+}
+export default { render };
+"""
 
-# %% ../../nbs/20_research/01_lab.ipynb #2c5f36fe
-def draw(
-    chart: Any,  # A box
-    fig: Figure,
-) -> None:
-    "Show a figure in a box, as wide as the box is, in place of what it shows."
-    if not chart.children:
-        chart.children = [figure_widget(fig)]
-        return
-    shown = chart.children[0]
-    same = [x.type for x in shown.data] == [x.type for x in fig.data]
-    with shown.batch_update():
-        if same:
-            for old, new in zip(shown.data, fig.data): old.update(_replacing(old, new), overwrite=True)
-        else:
-            shown.data = []
-            shown.add_traces(fig.data)
-        shown.update_layout(_replacing(shown.layout, fig.layout) | {"autosize": True}, overwrite=True)
 
+@cache
+def _plotly_script() -> Any:
+    "Plotly's script, in a widget that nobody sees."
+    file = resources.files("plotly") / "package_data" / "plotly.min.js"
+    return need("ipywidgets", "notebook").Label(file.read_text(encoding="utf-8"))
 
-def _replacing(old: Any, new: Any) -> dict[str, Any]:
-    "What makes the new part of a figure of the old one; what it has no more is None."
-    both = dict.fromkeys(old.to_plotly_json()) | new.to_plotly_json()
-    return {k: v for k, v in both.items() if k not in ("type", "uid")}
+# %% ../../nbs/20_research/01_lab.ipynb #f752fdac
+@cache
+def _chart_class() -> Any:
+    base, t = need("anywidget", "notebook").AnyWidget, need("traitlets", "notebook")
+    return type("Chart", (base,), {"_esm": _DRAWS, "held": None} | {
+        name: kind().tag(sync=True) for name, kind in (("script", t.Unicode), ("spec", t.Unicode),
+                                                       ("picked", t.List))})
 
 
 def chart_box() -> Any:
-    "A box for a figure, which is cut where its window is too narrow."
-    return need("ipywidgets", "notebook").VBox([], layout={"overflow": "hidden"})
+    "A place for a figure, as wide as its column, and empty until there is one."
+    held = need("ipywidgets", "notebook").Label()
+    chart = _chart_class()(script=_plotly_script().model_id, spec=held.model_id,
+                           layout={"overflow": "hidden", "width": "auto"})
+    chart.held = held
+    return chart
+
+
+def draw(
+    chart: Any,  # From `chart_box`
+    fig: Figure,
+) -> None:
+    "Show a figure in its place, instead of what it shows."
+    chart.held.value = fig.to_json()
+
+
+def drawn(chart: Any) -> dict[str, Any]:
+    "What such a place shows, as plotly's JSON."
+    return dict(json.loads(chart.held.value))
 
 # %% ../../nbs/20_research/01_lab.ipynb #af2920bd
 def stop(x: float) -> tuple[str, float]: return ("never" if x == math.inf else f"{x:g}"), x
@@ -267,7 +303,8 @@ def move_slider(knob: Any, value: float) -> None:
 # %% ../../nbs/20_research/01_lab.ipynb #5c1b25d5
 def number_beside(knob: Any) -> Any:
     "A box that says what the slider says, and moves it."
-    box = need("ipywidgets", "notebook").Text(continuous_update=False, layout={"width": "70px"})
+    box = need("ipywidgets", "notebook").Text(continuous_update=False,
+                                              layout={"width": "70px", "flex": "none"})
     def show(_: Any = None) -> None: box.value = stop(round(knob.value, 6))[0]
     def read(change: Any) -> None:
         text = change.new.strip().replace(",", "")
@@ -303,6 +340,7 @@ class Desk:
     note: Any  # The one that says what is being done
     waits = "reading the memories…"
     opened = False
+    results: Sequence[Any] = ()  # The widgets that show what was read
 
     def open(self) -> None:
         "Read what the fields name."
@@ -315,7 +353,10 @@ class Desk:
     def read(self, _: Any = None) -> None:
         "Open, and say in the note why it could not be."
         self.opened = True
-        with report_progress(self.note, self.waits): self.open()
+        for x in self.results: x.layout.display = "none"
+        with report_progress(self.note, self.waits):
+            self.open()
+            for x in self.results: x.layout.display = ""
 
     def _ipython_display_(self) -> None:
         ipython = need("IPython", "notebook")

@@ -8,30 +8,39 @@ import math
 from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
+from datetime import timedelta
 from difflib import unified_diff
 from functools import lru_cache
 from pathlib import Path
-from typing import Any, TYPE_CHECKING
+from typing import Any, NamedTuple, TYPE_CHECKING
+import numpy as np
 from ..core.models import MemoryMetadata
 from ..core.settings import (
     ConfigError, PRESETS, RetentionConfig, RetentionSettings, SubconsciousnessConfig)
-from git_notes_consolidation.plots.figures import (
-    cluster_heaps, escape_markup, score_parts, short_label, tier_bars, TIER_COLOURS, tier_days, tier_flow,
-    tier_slider, TIERS)
+from ..evaluation.decay import file_touches, memory_touches, too_few
+from ..plots.figures import (
+    add_levels, cluster_heaps, escape_markup, lines, score_parts, short_label, tier_bars, TIER_COLOURS,
+    tier_days, tier_flow, tier_slider, TIERS)
 from git_notes_consolidation.research.lab import (
     chart_box, Corpus, Desk, draw, flowing_row, html_table, load_corpus, move_slider, number_beside,
     repo_field, report_progress, stop)
+from ..retention.forecast import (
+    design_score, read_touches, sampled, Snapshots, snapshots)
 from ..retention.score import (
-    counts_by_half_life, days_in_tiers, retention_frame, score_decomposition, tier_counts, weights)
+    activation, counts_by_half_life, days_in_tiers, power_law, retention_frame, retrievability,
+    score_decomposition, tier_counts, weights)
 from ..similarity.clusters import flat_clusters, groups_of, split
 from ..core.runtime import need
 from ..core.loading import Draft, project_file
+from ..store.events import read_events
+from ..store.git import open_repo
 
 if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['Answer', 'answer', 'preset', 'pictures', 'Panel', 'layout', 'tune']
+__all__ = ['Answer', 'answer', 'preset', 'Needed', 'needed_rows', 'row_scores', 'Found', 'found_by', 'pictures', 'Panel',
+           'layout', 'tune']
 
 # %% ../../nbs/20_research/02_tuning.ipynb #29bab0f2
 def present_tiers(c: Corpus) -> list[str]:
@@ -72,10 +81,11 @@ def answer(
     config: SubconsciousnessConfig,
     before: Sequence[str],  # From `present_tiers`
     chosen: int = -1,  # Row of the memory that is taken apart
+    later: int = 0,  # Days after the newest memory
 ) -> Answer:
     "What one setting of the sliders says."
-    r, m = config.retention, c.memories[chosen]
-    frame = retention_frame(c.memories, c.metadata, r, c.now)
+    r, m, now = config.retention, c.memories[chosen], c.now + timedelta(days=later)
+    frame = retention_frame(c.memories, c.metadata, r, now)
     after = list(frame["tier"])
     names = sorted(n for n, _ in Counter(frame["namespace"]).most_common(12))
     spaces = Counter(zip(frame["namespace"], after))
@@ -83,7 +93,7 @@ def answer(
         after, tier_counts(frame), Counter((a, b) for a, b in zip(before, after) if a != b),
         sum(n for n, t in zip(c.tokens, after) if t in ("hot", "warm")),
         {n: {t: spaces[n, t] for t in TIERS} for n in names},
-        score_decomposition(m, c.metadata.get(m.id) or MemoryMetadata(m.id), r, c.now),
+        score_decomposition(m, c.metadata.get(m.id) or MemoryMetadata(m.id), r, now),
         f"{after[chosen]}: {frame['reason'].iloc[chosen]}",
         {n: days_in_tiers(n, r) for n in names},
         cluster_sizes(c, config.consolidation_threshold or c.embedder.cluster_threshold,
@@ -97,6 +107,96 @@ def preset(
     "The settings of a preset, and all else as it is."
     scoring = RetentionConfig.preset(name)
     return replace(base, **{f.name: getattr(scoring, f.name) for f in fields(RetentionSettings)})
+
+# %% ../../nbs/20_research/02_tuning.ipynb #56055a6b
+class Needed(NamedTuple):
+    "What was needed within thirty days of many days, and where that is known from."
+    rows: Snapshots
+    source: str
+
+
+@lru_cache(maxsize=4)
+def _public_rows(table: Path) -> Snapshots:
+    return sampled(snapshots(read_touches(table)), 2000)
+
+
+def needed_rows(
+    c: Corpus,
+    table: Path = Path("file_events.csv.gz"),  # Of public projects, beside the notebook
+) -> Needed | None:  # None where nothing is known
+    "What was needed next: by reads, by edits, or elsewhere."
+    if c.folder:
+        repo = open_repo(c.folder)
+        ways = {"memories read": memory_touches(c.memories, read_events(repo)),
+                "files edited": file_touches(repo, now=c.now)}
+        for source, touches in ways.items():
+            rows = snapshots([touches])
+            if not too_few(rows, source): return Needed(sampled(rows, 20_000), f"its own {source}")
+    return Needed(_public_rows(table), "files edited in twelve projects") if table.exists() else None
+
+# %% ../../nbs/20_research/02_tuning.ipynb #d0d2827e
+def row_scores(
+    s: Snapshots,
+    r: RetentionConfig,
+) -> np.ndarray:  # One a row
+    "The scores that such a configuration gives."
+    h, d = r.half_life_days, r.decay_exponent
+    if r.decay == "exponential": return design_score(s, h, r)
+    kept = (retrievability(s.first, s.last, s.count, h, d) if r.decay == "act-r"
+            else np.array([power_law(x, h, d) for x in s.last]))
+    used = kept if r.decay == "act-r" else np.array([activation(n) for n in s.count])
+    worth = 0.5 * np.exp2(-s.last / r.importance_half_life_days)
+    return np.asarray(r.recency_weight * kept + r.activation_weight * used + r.importance_weight * worth)
+
+
+class Found(NamedTuple):
+    "What a configuration has at hand."
+    told: float  # Share of all that is hot or warm
+    recall: float  # … of what was needed
+    ranks: np.ndarray  # Of what was needed, among all; 0 is the highest score
+    rows: int
+
+    def recall_at(self, told: float) -> float:
+        "How much of what was needed is among that share of all."
+        return float((self.ranks < round(told * self.rows)).mean())
+
+
+def found_by(s: Snapshots, r: RetentionConfig) -> Found:
+    "How much of what was needed is at hand, and how much of everything."
+    scores = row_scores(s, r)
+    near = (scores >= r.warm_threshold) | (s.first < r.grace_days)
+    ranks = np.argsort(np.argsort(-scores, kind="stable"))
+    return Found(float(near.mean()), float(near[s.needed].mean()), ranks[s.needed], len(s))
+
+# %% ../../nbs/20_research/02_tuning.ipynb #6b10691e
+def say_quality(
+    needed: Needed | None,
+    now: Found,
+    then: Found,  # With other settings
+) -> str:
+    "Whether other settings find more, and for how much."
+    if needed is None: return "Whether it is better: not known, without four months of reads or edits."
+    new, old = (x.ranks < round(then.told * then.rows) for x in (then, now))
+    gain, changed = 100 * (then.recall_at(then.told) - now.recall_at(then.told)), (new != old).sum()
+    chance = 200 * math.sqrt(changed) / len(new)  # Two standard errors, were each change a coin
+    verdict = (f"{abs(gain):.1f} points {'better' if gain > 0 else 'worse'}"
+               if abs(gain) > max(chance, 0.5) else "no better, no worse")
+    return (f"Of {needed.source} within 30 days, {then.recall:.0%} would be hot or warm (as it is: "
+            f"{now.recall:.0%}), of everything {then.told:.0%} ({now.told:.0%}). "
+            f"For as much told: <b>{verdict}</b>.")
+
+
+def quality_figure(
+    now: Found,
+    then: Found,
+) -> Figure:
+    "What is found, for how much is told: before, and with other settings."
+    shares, ways = [n / 50 for n in range(51)], {"as it is": now, "with these": then}
+    found = {name: [f.recall_at(x) for x in shares] for name, f in ways.items()}
+    fig = lines(need("pandas", "notebook").DataFrame(found, index=shares), xaxis_tickformat=".0%",
+                yaxis_tickformat=".0%", x="told: share of all that is hot or warm",
+                y="found: share of what was needed")
+    return add_levels(fig, {name: f.told for name, f in ways.items()}, "x")
 
 # %% ../../nbs/20_research/02_tuning.ipynb #ef314d79
 def levels_of(config: RetentionConfig) -> dict[str, float]:
@@ -166,9 +266,9 @@ def settings_at(
 # %% ../../nbs/20_research/02_tuning.ipynb #9946b03c
 def _knobs(at: Mapping[str, float]) -> dict[str, Any]:
     w = need("ipywidgets", "notebook")
-    look: dict[str, Any] = {"continuous_update": False, "readout": False,
+    look: dict[str, Any] = {"readout": False,
                             "style": {"description_width": "128px"},
-                            "layout": {"width": "auto", "flex": "1 0 410px"}}
+                            "layout": {"width": "auto", "flex": "1 1 240px", "min_width": "0"}}
     def slider(name: str, label: str, low: float, high: float, step: float) -> Any:
         kind = w.IntSlider if isinstance(at[name], int) else w.FloatSlider
         return kind(at[name], min=min(low, at[name]), max=max(high, at[name]), step=step, description=label,
@@ -241,9 +341,9 @@ class SettingsFile:
         self.forget()
         with report_progress(self.note, ""):
             self.draft = d = Draft(self.folder.value, self.wanted())
-            lines = unified_diff((d.before or "").splitlines(), d.text.splitlines(), "as it is",
+            rows = unified_diff((d.before or "").splitlines(), d.text.splitlines(), "as it is",
                                  "as it would be", lineterm="")
-            diff = escape_markup("\n".join(lines))
+            diff = escape_markup("\n".join(rows))
             self.text.value = f"<pre style='margin:0;line-height:1.3'>{diff}</pre>"
             self.text.layout.display, self.save.disabled = "" if d.values else "none", not d.values
             self.note.value = escape_markup(f"{len(d.values)} of the settings change in {d.path}:" if d.values
@@ -266,6 +366,10 @@ class SettingsFile:
 _DECIDED = {f.name for f in fields(RetentionSettings)} | {*_RANGES}
 
 
+_STYLE = ("<style>.gnc-line, .gnc-corpus, .gnc-quality { --jp-widgets-inline-height: auto; font-size: 12px; "
+          "line-height: 1.35 } .gnc-quality { padding-left: 12px }</style>")
+
+
 def panel_settings(config: SubconsciousnessConfig) -> dict[str, Any]:
     "What the panel decides, and a file is to say: all that scores, and what has a slider."
     return {f.name: getattr(config, f.name) for f in fields(config) if f.name in _DECIDED}
@@ -275,6 +379,7 @@ def _frame(name: str) -> dict[str, Any]:
     "A figure's layout in the panel, as wide as its column."
     low = name == "parts"  # Over the others there is room
     legend = {"orientation": "h", "x": 0, "y": -0.2 if low else 1, "yanchor": "top" if low else "bottom"}
+    if low: return {"margin": {"r": 10}, "legend": legend, "xaxis": {"title": {"text": ""}}}
     if name != "tiers": return {"margin": {"r": 10}, "legend": legend}
     return {"height": 150, "margin": {"t": 24, "b": 24, "l": 74, "r": 6},
             "xaxis": {"title": {"text": ""}}, "yaxis": {"automargin": False},
@@ -294,13 +399,19 @@ class Panel:
         self.starts = {"as it is": c.config, **{name: preset(name, c.config) for name in PRESETS}}
         self.knobs = _knobs(slider_positions(c.config, self.own))
         self.numbers = {name: number_beside(knob) for name, knob in self.knobs.items()}
-        self.line, self.moved, self.verdict = w.HTML(), w.HTML(), w.HTML()
+        self.line, self.moved, self.verdict, self.quality = w.HTML(), w.HTML(), w.HTML(), w.HTML()
+        self.needed = needed_rows(c)
+        self.found = self.found_now = self.find(c.config)
+        self.later = w.IntSlider(0, min=0, max=730, description="days from now", readout=False,
+                                 style={"description_width": "128px"},
+                                 layout={"width": "auto", "flex": "1 1 240px", "min_width": "0"})
+        self.numbers["later"] = number_beside(self.later)
         self.which = w.Dropdown(**_choice(c), description="memory", layout={"width": "auto"})
         self.presets = w.Dropdown(options=[*self.starts], description="preset", layout={"width": "190px"},
                                   style={"description_width": "50px"})
         self.keeper = SettingsFile(lambda: panel_settings(self.config), c.folder)
         self.charts: dict[str, Any] = {}  # Name of a figure to its box
-        for knob in (*self.knobs.values(), self.which): knob.observe(self.move, names="value")
+        for knob in (*self.knobs.values(), self.later, self.which): knob.observe(self.move, names="value")
         self.presets.observe(self.take, names="value")
         self.move()
 
@@ -311,8 +422,13 @@ class Panel:
             self.draw(name)
         return self.charts[name]
 
+    def find(self, config: SubconsciousnessConfig) -> Found:
+        if self.needed is None: return Found(0.0, 0.0, np.zeros(0), 0)
+        return found_by(self.needed.rows, config.retention)
+
     def draw(self, name: str) -> None:
-        fig = FIGURES[name](self.said, self.config, self.now)
+        fig = (quality_figure(self.found_now, self.found) if name == "better"
+               else FIGURES[name](self.said, self.config, self.now))
         draw(self.charts[name], fig.update_layout(_frame(name)))
 
     def move(self, _: Any = None) -> None:
@@ -325,8 +441,11 @@ class Panel:
             self.line.value = f"<b style='color:#B00020'>{escape_markup(str(e))}</b>"
             self.presets.value = None
             return
-        self.said = said = answer(self.corpus, self.config, self.before, self.which.value)
+        self.said = said = answer(self.corpus, self.config, self.before, self.which.value,
+                                  self.later.value)
+        self.found = self.find(self.config)
         for name in self.charts: self.draw(name)
+        self.quality.value = say_quality(self.needed, self.found_now, self.found)
         self.line.value, self.verdict.value = describe(said, self.config), escape_markup(said.verdict)
         self.moved.value = moved_table(self.corpus, self.before, said.tiers)
         self.presets.value = next((name for name, start in self.starts.items() if start == self.config), None)
@@ -358,12 +477,13 @@ def _choice(c: Corpus) -> dict[str, Any]:
 # %% ../../nbs/20_research/02_tuning.ipynb #3ed0fe4b
 def layout(
     panel: Panel,
-    *above: Any,  # Widgets in the first row, before the presets
 ) -> Any:
     "All of it, for `display`."
     w = need("ipywidgets", "notebook")
     def knobs(*names: str) -> Any:
-        rows = [w.HBox([panel.knobs[n], panel.numbers[n]], layout={"width": "auto"}) for n in names]
+        every = panel.knobs | {"later": panel.later}
+        rows = [w.HBox([every[n], panel.numbers[n]], layout={"width": "auto"}) for n in names]
+        if "retention_half_life_days" in names: rows.insert(1, panel.quality)
         return w.VBox(rows, layout={"flex": "1 1 490px", "max_width": "640px", "min_width": "0"})
     def framed(name: str) -> Any:
         titled = w.VBox([w.HTML(f"<b>{_TITLES[name]}</b>"), panel.chart(name)],
@@ -378,23 +498,25 @@ def layout(
     k.show.on_click(lambda _: setattr(keeper.layout, "display", ""))
     tabs = _tabs({"who moves": lambda: framed("flow"), "by namespace": lambda: framed("spaces"),
                   "how long": lambda: framed("days"),
+                  "is it better?": lambda: framed("better"),
                   "one memory": lambda: w.VBox([panel.which, panel.verdict, framed("parts")]),
                   "clusters": lambda: flowing_row(knobs(*_SIZES),
                                               w.Box([framed("sizes")], layout={"flex": "1 1 330px"}))})
-    return w.VBox([flowing_row(*above, panel.presets, k.show), keeper, panel.line,
-                   flowing_row(knobs(*(n for n in panel.knobs if n not in _SIZES)), seen), tabs])
+    return w.VBox([keeper, panel.line,
+                   flowing_row(knobs(*(n for n in panel.knobs if n not in _SIZES), "later"), seen), tabs])
 
 # %% ../../nbs/20_research/02_tuning.ipynb #9f2fdad4
 def _add_classes(panel: Panel) -> None:
     k = panel.keeper
-    named = {"line": panel.line, "moved": panel.moved, "note": k.note, "text": k.text, "folder": k.folder}
-    for name, x in {**panel.knobs, **named}.items(): x.add_class(f"gnc-{name}")
+    named = {"line": panel.line, "moved": panel.moved, "quality": panel.quality,
+             "note": k.note, "text": k.text, "folder": k.folder}
+    for name, x in {**panel.knobs, "later": panel.later, **named}.items(): x.add_class(f"gnc-{name}")
     for name, box in panel.numbers.items(): box.add_class(f"gnc-{name}-number")
     panel.moved.layout = {"height": "158px", "overflow": "auto", "border": "1px solid #ddd"}
 
 
 def _tabs(pages: Mapping[str, Callable[[], Any]]) -> Any:
-    "A page is made when it is opened: a figure that is drawn unseen has no width."
+    "A page is made when it is opened."
     w = need("ipywidgets", "notebook")
     makers, boxes = [*pages.values()], [w.VBox() for _ in pages]
     tabs = w.Tab(boxes, titles=[*pages])
@@ -410,6 +532,7 @@ _SIZES = ("consolidation_threshold", "min_cluster_size", "max_cluster_size")
 _TITLES = {"tiers": "Tiers now, and with these settings", "flow": "Who would move",
            "spaces": "With these settings, by namespace",
            "days": "How long a memory that nobody reads stays",
+           "better": "What is found, for how much is told",
            "sizes": "Clusters by size", "parts": "What this memory's score consists of"}
 
 # %% ../../nbs/20_research/02_tuning.ipynb #73e20c59
@@ -426,16 +549,19 @@ class TuningDesk(Desk):
         self.path.add_class("gnc-repo")
         self.note.add_class("gnc-corpus")
         self.path.observe(self.read, names="value")
-        self.box = w.VBox([self.path, self.note])
+        self.head, self.results = flowing_row(self.path), [w.VBox()]
+        self.box = w.VBox([w.HTML(_STYLE, layout={"display": "none"}), self.head, self.note, *self.results])
 
     def open(self) -> None:
+        self.head.children = [self.path]
         c = load_corpus(self.path.value)
         self.panel = Panel(c)
         file = project_file(Path(c.folder)) if c.folder else None
         since = "the tiers of the last run" if c.decided else "what these settings make of them"
         start = f"the settings of its {file.name}" if file else "the defaults"
         self.note.value = escape_markup(f"{c}; compared with {since}. The sliders stand at {start}.")
-        self.box.children = [layout(self.panel, self.path), self.note]
+        self.results[0].children = [layout(self.panel)]
+        self.head.children = [self.path, self.panel.presets, self.panel.keeper.show]
 
     def figure(self) -> Figure:
         c = self.panel.corpus

@@ -128,6 +128,54 @@ def watched(server, browser):
     return found
 
 
+LATE = """const made = URL.createObjectURL.bind(URL);
+URL.createObjectURL = b => made(b.type === "text/javascript" ? new Blob(["await new Promise(r => setTimeout(r, 4000));\\n", b], {type: b.type}) : b)"""
+
+
+@pytest.mark.parametrize("width", [1280, 390])
+def test_no_figure_stays_blank_where_its_script_is_late(server, browser, width):
+    "The half-life moves before there is anything that could draw; then every tab is opened."
+    address, token = server
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.add_init_script(LATE)
+    page.goto(f"{address}/lab/tree/research/01_tuning.ipynb?token={token}")
+    run_first(page, ".gnc-line:has-text('10 hot')")
+    if width < 600: page.keyboard.press("Control+b")  # The list of files takes two thirds
+    put(page, "retention_half_life_days", "90")
+    page.wait_for_selector(".gnc-line:has-text('26 hot')")
+    wanted = {"who moves": ".gnc-flow .sankey-link", "by namespace": ".gnc-spaces .bars path", "how long": ".gnc-days .bars path",
+              "is it better?": ".gnc-better .lines path", "one memory": ".gnc-parts .bars path", "clusters": ".gnc-sizes .bars path"}
+    assert page.locator(".jp-Cell .lm-TabBar-tabLabel").all_inner_texts() == [*wanted]
+    for tab, mark in wanted.items():
+        page.click(f".jp-Cell .lm-TabBar-tabLabel:text-is('{tab}')")
+        page.wait_for_selector(mark, state="attached", timeout=30_000)
+    assert page.evaluate(TIERS) == "10 26 49 125 94 128 256 130"
+    assert page.locator(".js-plotly-plot").count() == 1 + len(wanted) and page.locator(".js-plotly-plot:not(:has(.trace, .sankey))").count() == 0
+    page.close()
+
+
+def test_a_memory_file_of_ones_own_is_on_the_first_screen(server, browser, tmp_path):
+    "A path replaces the map that was there; a click shows the entry, as text; what cannot be read leaves nothing of another file."
+    (tmp_path / "MEMORY.md").write_text("# Ours\n\n" + "".join(f"- The port of <b>service</b> {n} is 80{n}\n" for n in range(10, 20)), encoding="utf-8")
+    address, token = server
+    found = Watched(browser, f"{address}/lab/tree/research/13_memory-file.ipynb?token={token}")
+    page, last = found.page, "(g => g.data[g.data.length - 1].text)(document.querySelector('.gnc-file-chart .js-plotly-plot'))"
+    run_first(page, ".gnc-file-chart .trace", cells=5)
+    box = page.locator(".gnc-file-chart").bounding_box()
+    assert box["y"] < 500 and "MEMORY.md:7: Events between" in page.evaluate(last)[0]
+    page.fill(".gnc-file-path input", str(tmp_path))
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".gnc-file-note:has-text('10 entries')", timeout=30_000)
+    page.wait_for_function(f"() => {last}.length === 10", timeout=10_000)
+    page.evaluate("g => g.emit('plotly_click', {points: [{customdata: 3}]})", page.query_selector(".gnc-file-chart .js-plotly-plot"))
+    page.wait_for_selector(".gnc-file-table:has-text('The port of <b>service</b> 13 is 8013')", timeout=10_000)
+    page.fill(".gnc-file-path input", str(tmp_path / "nowhere.md"))
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".gnc-file-note:has-text('cannot be read')", timeout=10_000)
+    assert not page.is_visible(".gnc-file-chart") and not page.is_visible(".gnc-file-table") and found.errors == [] and found.outside == []
+    page.close()
+
+
 TIERS = "[...document.querySelectorAll('.gnc-tiers .bartext')].map(e => e.textContent).join(' ')"
 
 
@@ -150,7 +198,7 @@ def test_the_first_screen_has_what_one_came_for(watched):
     "In a window of 1,280 by 800 pixels with the list of files open: every slider that forgets, the tiers, and who moves."
     page = watched.page
     widths = page.evaluate("[...document.querySelectorAll('.noUi-target')].map(e => e.getBoundingClientRect().width)")
-    assert len(widths) == 9 and min(widths) >= 260, widths
+    assert len(widths) == 10 and min(widths) >= 260, widths
     for mark in (".gnc-retention_half_life_days-number", ".gnc-grace_days", ".gnc-tiers .bars", ".gnc-moved", ".gnc-repo", "button:has-text('write these')"):
         box = page.locator(mark).first.bounding_box()
         assert 80 < box["y"] and box["y"] + box["height"] <= 776 and box["x"] + box["width"] <= 1250, (mark, box)  # Below it stands the status bar
@@ -184,6 +232,25 @@ def test_the_button_writes_what_gnc_reads(watched, tmp_path):
     wanted = replace(SubconsciousnessConfig(), embedder="minilm", retention_half_life_days=365.0)
     assert load_settings(env={}, file=tmp_path / "gnc.toml").config == wanted
     assert watched.errors == [] and watched.outside == []
+
+
+def test_a_slider_speaks_while_it_is_held_and_old_numbers_go(watched, tmp_path):
+    page, line = watched.page, "document.querySelector('.gnc-line').innerText"
+    put(page, "retention_half_life_days", "30")
+    page.wait_for_selector(".gnc-line:has-text('0 would move')", timeout=10_000)
+    page.wait_for_selector(".gnc-quality:has-text('no better, no worse')", timeout=10_000)
+    handle = page.locator(".gnc-retention_half_life_days .noUi-handle").bounding_box()
+    page.mouse.move(handle["x"] + 5, handle["y"] + 5)
+    page.mouse.down()
+    page.mouse.move(handle["x"] + 105, handle["y"] + 5, steps=20)
+    page.wait_for_function(f"() => !{line}.includes('; 0 would move')", timeout=10_000)
+    assert "as it is: 69%" in page.inner_text(".gnc-quality")
+    page.mouse.up()
+    page.fill(".gnc-repo input", str(tmp_path))
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".gnc-corpus:has-text('not a git repository')", timeout=10_000)
+    assert not page.is_visible(".gnc-line") and not page.is_visible(".gnc-tiers")
+    assert page.locator(".gnc-corpus").bounding_box()["y"] < 360 and watched.errors == []
 
 
 def test_the_page_shows_no_code_and_asks_for_a_token(browser, tmp_path):
