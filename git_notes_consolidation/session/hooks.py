@@ -9,7 +9,6 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -21,7 +20,6 @@ from ..core.startup import event_from
 from ..core.visible import visible
 from ..store.git import Repo, open_repo
 from ..store.events import Locked, hold
-from ..observability.tracing import has_sdk
 from .fast_start import environment, read_event, switched_on
 from ..consolidation.triggers import Due, Event, PRESSURE, answer, facts
 
@@ -30,14 +28,6 @@ if TYPE_CHECKING: from git_notes_consolidation.consolidation.scan import Scope
 # %% auto #0
 __all__ = ['missing', 'ConsolidationHook', 'background', 'stop']
 
-# %% ../../nbs/15_session/04_hooks.ipynb #00e4a530
-def _is_installed(package: str, inner: str = "") -> bool:
-    "Could it be imported? Nothing is."
-    try: spec = find_spec(package)
-    except (ImportError, ValueError): return False
-    return spec is not None and (
-        not inner or PathFinder.find_spec(inner, spec.submodule_search_locations) is not None)
-
 # %% ../../nbs/15_session/04_hooks.ipynb #d2ad300e
 def missing(settings: Settings) -> tuple[str, ...]:
     "What keeps the background hook from being active, each with its remedy; empty: it is."
@@ -45,13 +35,9 @@ def missing(settings: Settings) -> tuple[str, ...]:
             else [
                 f"hook_enabled is false (set by {settings.origins['hook_enabled']}); set "
                 f"HOOK_CONSOLIDATION_ENABLED=true"])
-    if settings.config.llm_provider != "off" and not _is_installed("openai"):
+    if settings.config.llm_provider != "off" and not find_spec("openai"):
         said.append("llm_provider is set, and its client is not installed; run: pip install "
                     "'git-notes-consolidation[llm]'")
-    if not (has_sdk() or _is_installed("git_notes_memory", "observability")):
-        said.append(
-            "OpenTelemetry is not installed; run: pip install 'git-notes-consolidation[otel]', or "
-            "git-notes-memory")
     return tuple(said)
 
 # %% ../../nbs/15_session/04_hooks.ipynb #e5e7b36f
