@@ -189,7 +189,7 @@ HOSTS = {h.name: h for h in (
          f"Start codex in the project; {_TRUST}, then allow the hook in /hooks: Codex runs none that nobody "
          "has allowed.", "CODEX_HOME"),
     Host("gemini", "Gemini CLI", _nested("gemini", ".gemini/settings.json",
-                                         {"SessionStart": "session-start", "SessionEnd": "stop"}, 10_000),
+                                         {"SessionStart": "session-start", "AfterAgent": "stop"}, 10_000),
          (_server(".gemini/settings.json", ".gemini/settings.json"),), "",
          f"Start gemini in the project; {_TRUST}."),
     Host("cursor", "Cursor", _flat("cursor", ".cursor/hooks.json", ".cursor/hooks.json",

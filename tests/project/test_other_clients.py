@@ -39,6 +39,11 @@ def copilot(home, repo, url):
                                         "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false", "COPILOT_ALLOW_ALL": "true"}
 
 
+def claude(home, repo, url):
+    off = ("DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "IS_SANDBOX")
+    return ["claude", "-p", "hello"], {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url} | dict.fromkeys(off, "1")
+
+
 class Agent:
     "A client in a home and a repository of its own."
     def __init__(self, make, place, api):
@@ -56,7 +61,7 @@ class Agent:
         done = subprocess.run([str(BIN / words[0]), *words[1:]], cwd=self.repo, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=150,
                               env={"HOME": str(self.home), "PATH": path, "TERM": "xterm-256color", "LANG": "C.UTF-8"} | env)
         assert done.returncode == 0 and "done" in done.stdout, done.stdout + done.stderr
-        return json.dumps(self.api.bodies[at])
+        return json.dumps(self.api.bodies[at:][-1 if self.make is claude else 0])  # Claude Code asks for a title first
 
 
 @pytest.fixture
@@ -82,3 +87,16 @@ def test_codex_runs_no_hook_that_nobody_has_allowed(tmp_path, api):
     agent = Agent(codex, tmp_path, api)
     assert gnc("setup", "codex", "--apply", repo=agent.repo).code == 0
     assert BLOCK not in agent("--skip-git-repo-check") and BLOCK in agent()
+
+
+@pytest.mark.parametrize("make", [claude, codex, gemini], ids=lambda f: f.__name__)
+def test_what_a_session_proposes_waits_and_nothing_is_stored(tmp_path, api, make, monkeypatch):
+    agent, name, fact = Agent(make, tmp_path, api), make.__name__, "The export runs at 02:00, because the queue is empty then."
+    monkeypatch.setenv("HOME", str(agent.home))
+    api.said = f"It is done.\n\n[decision] {fact}"
+    def waiting(): return [x["text"] for x in gnc("review", "list", "--json", repo=agent.repo).json if x.get("what") == "fact"]
+    assert gnc("setup", name, "--apply", repo=agent.repo).code == 0
+    assert "[decision] WHAT" not in agent() and waiting() == []
+    assert gnc("setup", name, "--capture", "--apply", repo=agent.repo).code == 0
+    assert "[decision] WHAT" in agent() and waiting() == [fact]
+    assert fact not in gnc("recall", "when does the export run?", "--json", repo=agent.repo).out
