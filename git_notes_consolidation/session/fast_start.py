@@ -30,9 +30,9 @@ SessionContext = namedtuple("SessionContext", (  # What a session that starts is
 # %% ../../nbs/15_session/01_fast_start.ipynb #ccce65e2
 _COMMON = frozenset(
     "about add added after all also and are because been before but can did does done for from get had has "
-    "have into its make may more must new not now off one only other out over set should some such than that "
-    "the their them then there they this too two use used uses using was were what when where which while who "
-    "why will with you your feat fix chore docs test tests rationale".split())
+    "have into its make may more must new not now off one only other out over set should some such than "
+    "that the their them then there they this too two use used uses using was were what when where which "
+    "while who why will with you your feat fix chore docs test tests rationale".split())
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #44143184
 def _singular(w: str) -> str:

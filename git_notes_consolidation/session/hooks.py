@@ -145,7 +145,7 @@ def background(
     return said
 
 # %% ../../nbs/15_session/04_hooks.ipynb #def434c7
-_MARKED = re.compile(r"[ \t*_-]{0,8}\[(decision|learning|blocker)\][ \t*_:]*(.{8,600})", re.I)
+_MARKED = re.compile(r"[ \t*_-]{0,8}\[(decision|learning|blocker)\][ \t*_:]*+(.{8,600})", re.I)
 _MOST_OF_ONE, _MOST_WAITING, _MOST_KEPT = 5, 100, 500  # Proposals: of an answer, unanswered, and in the file
 
 
@@ -157,8 +157,8 @@ def proposals_in(
     for line in answer[-100_000:].splitlines():
         if line.lstrip().startswith(("```", "~~~")): code = not code
         m = None if code else _MARKED.fullmatch(line.rstrip(" \t*_"))
-        if m and len(m[2].split()) > 2 and not m[2].isupper():
-            found[f"{m[1].lower()}s", plain_line(m[2], 400)] = None
+        fact = plain_line(m[2], 400) if m else ""
+        if m and len(fact.split()) > 2 and not fact.isupper(): found[f"{m[1].lower()}s", fact] = None
     return [*found][:_MOST_OF_ONE]
 
 # %% ../../nbs/15_session/04_hooks.ipynb #47cee847

@@ -208,8 +208,7 @@ def test_a_yes_remembers_and_a_no_is_not_asked_again(tmp_path):
     assert gnc("review", "accept", number, repo=told).out.startswith("Added: ")
     assert gnc("review", "reject", no["id"][:12], repo=told).out.startswith("Rejected: SQLite locks")
     assert propose(told, *lines, host="claude") == [] and gnc("review", "accept", yes["id"], repo=told).code == 2
-    [m] = [m for m in gnc("recall", "when does the export run?", "--json", repo=told).json["memories"] if "02:00" in m["summary"]]
-    assert m["namespace"] == "decisions"
+    assert gnc("recall", "when does the export run?", "--json", repo=told).json["source_memories"][0]["namespace"] == "decisions"
 
 
 def test_proposals_that_cannot_be_read_are_not_written_over(told):

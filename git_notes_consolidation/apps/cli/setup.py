@@ -166,7 +166,8 @@ def _list(call: Call, check: bool) -> None:
         x if len(x) < 20 else "problem" for x in (plain(r["project"]), plain(r["user"]))))
     asks = bool(_worktree(call)) and (open_repo(call.repo).common_dir / CAPTURE).is_file()
     also = ["Sessions of this clone propose what to remember: gnc review"] if asks else []
-    call.show({"hosts": rows, "problems": problems, "capture": asks}, table, *_next_lines(live, check, problems), *also)
+    call.show({"hosts": rows, "problems": problems, "capture": asks}, table,
+              *_next_lines(live, check, problems), *also)
     if check and problems: raise typer.Exit(1)
 
 
@@ -179,7 +180,7 @@ def _next_lines(live: Sequence[dict[str, Any]], check: bool, problems: Sequence[
 # %% ../../../nbs/19_apps/03_cli/09_setup.ipynb #07b71d86
 _ASK = """To have something remembered, end an answer with a line of its own for each fact, in this form:
 [decision] WHAT, AND WHY
-Likewise [learning] and [blocker]. Mark only what another session will need. A person decides about each later.
+Likewise [learning] and [blocker]. Mark only what another session will need. A person decides about each.
 """
 _TELL = ("claude", "codex", "gemini")
 
@@ -248,7 +249,8 @@ def _show(call: Call, changes: Sequence[Change], done: bool, undo: bool, again: 
 @app.command(epilog=examples(
     "setup: which agents there are, and which are on", "setup codex: what would be written",
     "setup codex --apply: write it", "setup codex --undo --apply: take it out again",
-    "setup gemini --user --apply: for all your projects", "setup codex --capture --apply: sessions propose facts",
+    "setup gemini --user --apply: for all your projects",
+    "setup codex --capture --apply: sessions propose what to remember",
     "setup agents-md --apply: a section of AGENTS.md",
     "setup agents-md --file GEMINI.md --tokens 800", "setup --check: does it work?"))
 def setup(
@@ -257,8 +259,8 @@ def setup(
     apply: bool = flag("--apply", "Write it. Without this, only show what would be written."),
     undo: bool = flag("--undo", "Take out what it put in, and nothing else."),
     check: bool = flag("--check", "Ask the hook as the agent would; exit with 1 if something does not work."),
-    capture: bool = flag("--capture", "Sessions propose what to remember; gnc review lists it, and stores nothing "
-                                      "without a yes."),
+    capture: bool = flag("--capture", "Sessions propose what to remember; gnc review lists it, and stores "
+                                      "nothing without a yes."),
     user: bool = flag("--user", "Your own settings, for all projects, instead of the project's."),
     file: str = option(f"{AGENTS}: the file.", default="AGENTS.md"),
     tokens: int = option(f"{AGENTS}: how long the section may be.", default=2000, min=100, max=50_000),
@@ -266,7 +268,8 @@ def setup(
     "Make an agent ask for this memory: Claude Code, Codex, Gemini CLI, Cursor, Copilot CLI, or any."
     call: Call = ctx.obj
     if not host:
-        if apply or undo or user or capture: raise Usage("for which agent? gnc setup codex; gnc setup lists them")
+        if apply or undo or user or capture:
+            raise Usage("for which agent? gnc setup codex; gnc setup lists them")
         return _list(call, check)
     if check: raise Usage("--check looks at all of them; leave out the agent's name")
     if host not in (*HOSTS, AGENTS):

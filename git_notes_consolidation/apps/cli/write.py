@@ -295,7 +295,7 @@ def _ask_each(call: Call, found: Sequence[Proposal], there: Mapping[str, Memory]
         for line in _proposal_lines(n, name, x): call.out.print(line)
         key = call.out.input("y store it  n drop it  Enter later  q quit: ").strip().lower()[:1]
         if key == "q": return
-        if key in ("y", "n"): _answer_proposed(call, s, "accepted" if key == "y" else "rejected", [name], False)
+        if verb := {"y": "accepted", "n": "rejected"}.get(key): _answer_proposed(call, s, verb, [name], False)
 
 
 @review.callback()
@@ -326,12 +326,14 @@ def review_list(
     there = {m.id: m for m in v.scan.memories}
     said = {i: x for i, x in proposed(str(repo.common_dir)).items() if not id or i.startswith(id)}
     if id and (done := _answered(v, id)): return _show_answered(call, done, f"Answered: {id}")
-    found = [] if id and said else _heaviest(v, resolve(id, [*v.state.reviews, *there], v.scan.memories) if id else None)
+    about = resolve(id, [*v.state.reviews, *there], v.scan.memories) if id and not said else None
+    found = _heaviest(v, about) if about or not id else []
     some = found if call.verbose or id else found[:_AT_ONCE]
     if not (id or call.as_json): _number(repo, [*(str(p.question["id"]) for p in some), *said])
     lines = [x for n, p in enumerate(some, 1) for x in _question_lines(
         "" if id else n, p, there, bool(id and call.verbose))]
-    news = [x for n, i in enumerate(said, len(some) + 1) for x in _proposal_lines("" if id else n, i, said[i])]
+    news = [x for n, i in enumerate(said, len(some) + 1)
+            for x in _proposal_lines("" if id else n, i, said[i])]
     which = short(found[0].question["id"]) if id and found else "1"
     hint = [f"Answer: gnc review accept {which}, or reject",
             f"Or another relation: gnc review accept {which} --as part (or same, replaces, linked, neither)",
@@ -340,7 +342,8 @@ def review_list(
                                 "differ": word_diff(*(str(p.question.get(f"{k}_says") or "")
                                                       for k in ("target", "source")))}
             for p in found] + [{"id": i, "what": "fact"} | x for i, x in said.items()]
-    yes = f"Store it: gnc review accept {short(next(iter(said))) if id else len(some) + 1}, or reject" if said else ""
+    name = short([*said][0]) if id and said else str(len(some) + 1)
+    yes = f"Store it: gnc review accept {name}, or reject" if said else ""
     call.show(data, *lines, *([] if id else _waiting(v, len(found), len(some))), *(hint if found else []),
               *([""] if found and said else []), *news, yes or ("" if found else "Nothing waits for you."))
 
