@@ -128,7 +128,7 @@ def read_event(fd: int = 0, seconds: float = 0.8, most: int = 2**20) -> str:
     return got.decode("utf-8", "replace")
 
 # %% ../../nbs/01_core/05_startup.ipynb #63a44d0d
-HOSTS = ("claude", "codex", "gemini", "cursor", "copilot")
+HOSTS = ("claude", "codex", "gemini", "cursor", "copilot", "opencode")
 CONTEXT_KEYS = {"cursor": "additional_context", "copilot": "additionalContext"}  # Keys of their own
 
 

@@ -212,7 +212,7 @@ def _new_lines(
     return out
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #ace41781
-_HEADING = 8  # Tokens of the longest heading
+_HEADING = 9  # Tokens of the longest heading
 
 
 class Packing:

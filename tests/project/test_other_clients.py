@@ -1,4 +1,4 @@
-"""`gnc setup` in the real Codex, Gemini CLI and Copilot CLI, with stand-ins for their models' APIs: a session is told the block once, and after --undo not."""
+"""`gnc setup` in the real Claude Code, Codex, Gemini CLI, Copilot CLI and OpenCode, with stand-ins for their models' APIs: a session is told the block once, and after --undo not."""
 import json
 import os
 import re
@@ -39,6 +39,14 @@ def copilot(home, repo, url):
                                         "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false", "COPILOT_ALLOW_ALL": "true"}
 
 
+def opencode(home, repo, url):
+    (home / ".config" / "opencode").mkdir(parents=True, exist_ok=True)
+    file = home / ".config" / "opencode" / "opencode.json"
+    standin = {"npm": "@ai-sdk/openai-compatible", "name": "standin", "options": {"baseURL": f"{url}/v1", "apiKey": "none"}, "models": {"m": {"name": "m"}}}
+    if not file.exists(): file.write_text(json.dumps({"autoupdate": False, "provider": {"standin": standin}, "model": "standin/m", "small_model": "standin/m"}))
+    return ["opencode", "run", "hello"], {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+
+
 def claude(home, repo, url):
     off = ("DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "IS_SANDBOX")
     return ["claude", "-p", "hello"], {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url} | dict.fromkeys(off, "1")
@@ -61,7 +69,7 @@ class Agent:
         done = subprocess.run([str(BIN / words[0]), *words[1:]], cwd=self.repo, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=150,
                               env={"HOME": str(self.home), "PATH": path, "TERM": "xterm-256color", "LANG": "C.UTF-8"} | env)
         assert done.returncode == 0 and "done" in done.stdout, done.stdout + done.stderr
-        return json.dumps(self.api.bodies[at:][-1 if self.make is claude else 0])  # Claude Code asks for a title first
+        return json.dumps(self.api.bodies[at:][-1 if self.make in (claude, opencode) else 0])  # These two ask for a title first
 
 
 @pytest.fixture
@@ -69,7 +77,7 @@ def api():
     with ModelAPI() as api: yield api
 
 
-@pytest.mark.parametrize("make", [codex, gemini, copilot], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("make", [codex, gemini, copilot, opencode], ids=lambda f: f.__name__)
 def test_set_up_a_session_is_told_the_block_once_and_taken_out_no_more(tmp_path, api, make, monkeypatch):
     agent, name = Agent(make, tmp_path, api), make.__name__
     monkeypatch.setenv("HOME", str(agent.home))

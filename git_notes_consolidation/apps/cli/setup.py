@@ -67,7 +67,7 @@ def _change(top: Path, name: str, lines: Sequence[Lines], undo: bool) -> Change:
     edit = writing_hosts.settings_without if undo else writing_hosts.settings_with
     try: return writing_hosts.change_of(top, name, lambda raw: edit(raw, lines, name))
     except BadFile as e:
-        paste = writing_hosts.settings_with(None, lines, "").decode().strip()
+        paste = writing_hosts.settings_with(None, lines, name).decode().strip()
         told = "" if undo else f". Put this in yourself:\n{paste}"
         raise BadFile(f"{e}; nothing was written{told}") from None
 
@@ -88,7 +88,7 @@ def _memory_text(call: Call, tokens: int) -> str:
     held = [*writing_notes.current_memories(v, settings, call.clock())]
     def form(few: Sequence[writing_notes.Held]) -> str:
         return writing_hosts.section_of(writing_notes.as_markdown(few))
-    fit = writing_notes.fit_memories(held, Budget(tokens=tokens), form)
+    fit = writing_notes.fit_memories(held, Budget(tokens=tokens, bytes=5 * tokens), form)
     if not fit: raise Usage(f"no memory fits into {tokens} tokens; allow more --tokens")
     return form(fit)
 
@@ -265,7 +265,7 @@ def setup(
     file: str = option(f"{AGENTS}: the file.", default="AGENTS.md"),
     tokens: int = option(f"{AGENTS}: how long the section may be.", default=2000, min=100, max=50_000),
 ) -> None:
-    "Make an agent ask for this memory: Claude Code, Codex, Gemini CLI, Cursor, Copilot CLI, or any."
+    "Make an agent ask for this memory: Claude Code, Codex, Gemini CLI, Cursor, Copilot CLI, OpenCode, or any."
     call: Call = ctx.obj
     if not host:
         if apply or undo or user or capture:
