@@ -1,4 +1,4 @@
-"""`gnc setup` in the real Claude Code, Codex, Gemini CLI, Copilot CLI and OpenCode, with stand-ins for their models' APIs: a session is told the block once, and after --undo not."""
+"""`gnc setup` in the real Claude Code, Codex, Gemini CLI, Copilot CLI and OpenCode, against stand-ins: a session is told the block once, after --undo not."""
 import json
 import os
 import re

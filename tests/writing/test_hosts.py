@@ -13,7 +13,7 @@ from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.visible import estimate_tokens
 from git_notes_consolidation.writing.hosts import BEGIN, END, HOSTS, settings_with, settings_without, with_section, without_section
 
-LINES = {h.name: [*h.lines, *(x for x in h.tools if x.file == h.lines[-1].file)] for h in HOSTS.values() if h.lines[0].path}  # OpenCode has a plugin, a file of its own
+LINES = {h.name: [*h.lines, *(x for x in h.tools if x.file == h.lines[-1].file)] for h in HOSTS.values() if h.lines[0].path}
 keys = st.sampled_from(["hooks", "SessionStart", "Stop", "sessionStart", "mcpServers", "memory", "version", "a", 'odd "key"', "größe", ""])
 values = st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
                       lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=12)
