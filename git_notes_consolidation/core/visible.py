@@ -17,7 +17,8 @@ __all__ = ['estimate_tokens', 'token_counter', 'visible', 'json_line', 'inert', 
 @cache
 def _vocabulary() -> frozenset[str]:
     "Pieces of words; what continues a word begins with ##."
-    return frozenset((files("git_notes_consolidation") / "data" / "wordpieces.txt").read_text("utf-8").split())
+    listed = files("git_notes_consolidation") / "data" / "wordpieces.txt"
+    return frozenset(listed.read_text("utf-8").split())
 
 
 def _pieces(word: str, longest: int = 18) -> int:  # Letters, the longest piece's

@@ -265,7 +265,7 @@ def setup(
     file: str = option(f"{AGENTS}: the file.", default="AGENTS.md"),
     tokens: int = option(f"{AGENTS}: how long the section may be.", default=2000, min=100, max=50_000),
 ) -> None:
-    "Make an agent ask for this memory: Claude Code, Codex, Gemini CLI, Cursor, Copilot CLI, OpenCode, or any."
+    "Make an agent ask for this memory: Claude Code, Codex, Gemini, Cursor, Copilot, OpenCode, or any."
     call: Call = ctx.obj
     if not host:
         if apply or undo or user or capture:
