@@ -208,7 +208,7 @@ def stop(
     host: str = "",  # Which of `startup.HOSTS` asks; empty: the plugin
 ) -> dict[str, Any]:
     "The Stop hook: never in the way of the stop."
-    if host:
+    if host and switched_on(os.environ):
         try: keep_proposals(event_from(event, ".")["cwd"], event, host)
         except (OSError, ValueError, RepoError) as e: say(f"what this session proposed is not kept: {e}")
     if event.get("stop_hook_active") is True:
