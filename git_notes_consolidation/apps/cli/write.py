@@ -202,8 +202,9 @@ def restore(
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #c8eebe8e
 review = typer.Typer(name="review", invoke_without_command=True,
-                     help="Answer questions: what the judge was not sure of, what was undone and found again, "
-                          "and what sessions propose.", epilog=examples("review", "review list", "review accept 1"))
+                     help="Answer questions: what the judge was not sure of, what was undone and found "
+                          "again, and what sessions propose.",
+                     epilog=examples("review", "review list", "review accept 1"))
 app.add_typer(review)
 
 _AT_ONCE = 10  # Questions; nobody reads more
