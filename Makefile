@@ -83,8 +83,8 @@ plugin-test: $(VENV)/.installed-dev $(PLUGIN)/.installed  ## Beside the real plu
 	@printf '\n== beside git-notes-memory\n'
 	@GNC_PLUGIN_PYTHON='$(CURDIR)/$(PLUGIN)/bin/python' $(BIN)/pytest -q tests/project/test_real_plugin.py $(PYTEST_ARGS)
 
-client-test: $(VENV)/.installed-dev .client/.installed .client/.others  ## The plugin in the real Claude Code, and gnc setup in Codex, Gemini and Copilot CLI, with stand-ins for the models' APIs
-	@printf '\n== in Claude Code, Codex, Gemini CLI and Copilot CLI\n'
+client-test: $(VENV)/.installed-dev .client/.installed .client/.others  ## The plugin in the real Claude Code, and gnc setup in Codex, Gemini CLI, Copilot CLI and OpenCode, with stand-ins for the models' APIs
+	@printf '\n== in Claude Code, Codex, Gemini CLI, Copilot CLI and OpenCode\n'
 	@$(BIN)/pytest -q tests/project/test_real_client.py tests/project/test_other_clients.py $(PYTEST_ARGS)
 
 model: $(VENV)/.installed-dev .model/.installed  ## A small language model on this machine, and how to point gnc at it; it judges at chance
@@ -192,10 +192,12 @@ CLIENT_VERSION ?= 2.1.197
 CODEX_VERSION ?= 0.171.0
 GEMINI_VERSION ?= 0.61.0
 COPILOT_VERSION ?= 1.0.102
+OPENCODE_VERSION ?= 1.18.33
 .client/.others: .client/.installed
-	@echo "fetching Codex, Gemini CLI and Copilot CLI into .client, 800 MB"
+	@echo "fetching Codex, Gemini CLI, Copilot CLI and OpenCode into .client, 1.1 GB"
 	@npm install --silent --no-audit --no-fund --no-save --prefix .client @anthropic-ai/claude-code@$(CLIENT_VERSION) \
-	  @openai/codex@$(CODEX_VERSION) @google/gemini-cli@$(GEMINI_VERSION) @github/copilot@$(COPILOT_VERSION)
+	  @openai/codex@$(CODEX_VERSION) @google/gemini-cli@$(GEMINI_VERSION) @github/copilot@$(COPILOT_VERSION) \
+	  opencode-ai@$(OPENCODE_VERSION)
 	@touch $@
 
 $(VENV)/.installed-%: settings.ini setup.py constraints.txt | $(BIN)/pip

@@ -161,7 +161,7 @@ def hook_event(data):
     "What a host writes to a hook."
     r, w = os.pipe()
     os.write(w, data[:60_000]); os.close(w)
-    try: assert isinstance(hooks.event_of(starting.read_event(r)), dict)
+    try: assert isinstance(hooks.event_of(hooks.read_event(r)), dict)
     finally: os.close(r)
 
 
@@ -170,6 +170,13 @@ def hook_start(data):
     "A session begins: an answer in any case."
     said, why = starting.session_start(text_of(data), {"HOOK_CONSOLIDATION_ENABLED": "false"}, str(folder("nowhere")))
     assert isinstance(json.loads(said), dict) and all(isinstance(w, str) for w in why)
+
+
+@target("[decision] The export runs at two", "- **[learning] One two three**", words=("[decision] ", "[blocker]", "\n", "```", "> ", "**", "\u202e"))
+def proposals(data):
+    "What an agent's answer marks as worth keeping."
+    for namespace, fact in hooks.proposals_in(text_of(data)):
+        assert namespace in ("decisions", "learnings", "blockers") and len(fact) <= 400 and len(fact.split()) > 2 and fact == tokens.visible(fact)
 
 
 # Files beside the repository

@@ -48,8 +48,8 @@ def _session_start(host: str, seconds: float = 4.5) -> "NoReturn":
         _at_most(
             seconds, '{"continue": true, "systemMessage": "memory: git or the disk did not answer in time, '
             'so this session begins without the memory of the project. See: gnc doctor"}')
-        from git_notes_consolidation.core.startup import HOSTS
-        from git_notes_consolidation.session.fast_start import read_event, session_start
+        from git_notes_consolidation.core.startup import HOSTS, read_event
+        from git_notes_consolidation.session.fast_start import session_start
         answer, why = session_start(read_event(), os.environ, host=host)
         if host not in ("", *HOSTS): why.append(f"--host {host}: choose {', '.join(HOSTS)}")
     except BaseException as e: why = [type(e).__name__]

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/01_core/05_startup.ipynb #8beffe6c
 from __future__ import annotations
-import os
+import json, os
 
 TYPE_CHECKING = False
 if TYPE_CHECKING: from typing import Any
@@ -112,8 +112,23 @@ def remedy(
             f"safe.directory {shlex.quote(m[1])}")
     return ""
 
+# %% ../../nbs/01_core/05_startup.ipynb #a10d57c9
+def read_event(fd: int = 0, seconds: float = 0.8, most: int = 2**20) -> str:
+    "What the host says: until the end, until it is a JSON object, or until the time is over."
+    got = b""
+    try:
+        import select, time
+        end = time.monotonic() + seconds
+        while (len(got) < most and (os.name == "nt"
+                                    or select.select([fd], [], [], max(0.0, end - time.monotonic()))[0])):
+            more = os.read(fd, 65_536)
+            got += more
+            if not more or got.rstrip().endswith(b"}") and json.loads(got): break
+    except (OSError, ValueError, RecursionError): pass
+    return got.decode("utf-8", "replace")
+
 # %% ../../nbs/01_core/05_startup.ipynb #63a44d0d
-HOSTS = ("claude", "codex", "gemini", "cursor", "copilot")
+HOSTS = ("claude", "codex", "gemini", "cursor", "copilot", "opencode")
 CONTEXT_KEYS = {"cursor": "additional_context", "copilot": "additionalContext"}  # Keys of their own
 
 

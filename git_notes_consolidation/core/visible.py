@@ -6,13 +6,31 @@
 from __future__ import annotations
 import importlib, json, os, re
 from collections.abc import Callable
-from functools import lru_cache
+from functools import cache, lru_cache
+from importlib.resources import files
 from typing import Any
 
 # %% auto #0
 __all__ = ['estimate_tokens', 'token_counter', 'visible', 'json_line', 'inert', 'restored']
 
 # %% ../../nbs/01_core/04_visible.ipynb #3f2a042d
+@cache
+def _vocabulary() -> frozenset[str]:
+    "Pieces of words; what continues a word begins with ##."
+    listed = files("git_notes_consolidation") / "data" / "wordpieces.txt"
+    return frozenset(listed.read_text("utf-8").split())
+
+
+def _pieces(word: str, longest: int = 18) -> int:  # Letters, the longest piece's
+    "Of how many pieces a word is made, where each is as long as can be."
+    known, at, n = _vocabulary(), 0, 0
+    while at < len(word):
+        before, ends = "##" if at else "", range(min(at + longest, len(word)), at, -1)
+        at = next((end for end in ends if before + word[at:end] in known), at + 1)
+        n += 1
+    return n
+
+# %% ../../nbs/01_core/04_visible.ipynb #e11ac430
 _PIECE = re.compile(r"[A-Z]?[a-z\u00c0-\u024f]+|[A-Z]+(?![a-z\u00c0-\u024f])|[0-9]+|([!-/:-@\[-`{-~])\1*|\n"
                     r"|[^\x00-\x7f]")
 # Where a script ends, and what its characters cost: Latin marks, Greek and Cyrillic, Hebrew and Arabic,
@@ -21,6 +39,14 @@ _PIECE = re.compile(r"[A-Z]?[a-z\u00c0-\u024f]+|[A-Z]+(?![a-z\u00c0-\u024f])|[0-
 _SCRIPTS = ((0x370, 40), (0x530, 14), (0x900, 24), (0x1100, 30), (0x1e00, 60), (0x1f00, 30), (0x2000, 40),
             (0x2e80, 28), (0x3000, 50), (0xa000, 21), (0xac00, 50), (0xd7b0, 28), (0x10000, 46),
             (0x110000, 60))
+
+
+def _word_cost(s: str) -> int:
+    "What letters cost: a word, or one in capitals."
+    if len(s) > 40: return 11 * len(s)
+    plain = "".join(x for x in s if x.isascii()).lower()
+    first = 28 if len(s) > 1 and s.isupper() else 20
+    return first + 18 * max(_pieces(plain) - 1, 0) + 28 * (len(s) - len(plain))
 
 
 @lru_cache(maxsize=2**14)
@@ -33,14 +59,13 @@ def _piece(
     if "0" <= c <= "9": return 26 * -(-n // 3)
     if not c.isalpha() and c < "\x7f": return 14 + 3 * (n - 1)
     if ord(c) >= 0x250 or not c.isalpha(): return next(cost for end, cost in _SCRIPTS if ord(c) < end)
-    if n > 1 and s.isupper(): return 24 + 4 * n
-    return 23 + 20 * max(0, n - 12) + 60 * sum(x > "\x7f" for x in s)
+    return _word_cost(s)
 
 
 def estimate_tokens(
     text: str,  # Any text; whole lines, if estimates are to be added up
 ) -> int:
-    "Tokens of what people and programs write; random letters cost more. Lines add up to at least the whole."
+    "Tokens of a text. Lines add up to at least the whole."
     return -(-sum(_piece(m[0]) for m in _PIECE.finditer(text)) // 20)
 
 # %% ../../nbs/01_core/04_visible.ipynb #e763a993

@@ -30,11 +30,9 @@ SessionContext = namedtuple("SessionContext", (  # What a session that starts is
 # %% ../../nbs/15_session/01_fast_start.ipynb #ccce65e2
 _COMMON = frozenset(
     "about add added after all also and are because been before but can did does done for from get had has "
-    "have into its make may more must "
-    "new not now off one only other out over set should some such than that the their them "
-    "then there they this too two use used uses using "
-    "was were what when where which while who why will with you your feat fix chore docs "
-    "test tests rationale".split())
+    "have into its make may more must new not now off one only other out over set should some such than "
+    "that the their them then there they this too two use used uses using was were what when where which "
+    "while who why will with you your feat fix chore docs test tests rationale".split())
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #44143184
 def _singular(w: str) -> str:
@@ -214,7 +212,7 @@ def _new_lines(
     return out
 
 # %% ../../nbs/15_session/01_fast_start.ipynb #ace41781
-_HEADING = 8  # Tokens of the longest heading
+_HEADING = 9  # Tokens of the longest heading
 
 
 class Packing:
@@ -589,6 +587,19 @@ def block_for(laid: PreparedSession, session: SessionContext, s: Mapping[str, An
     return pack(laid, values, s["summaries_token_budget"], s["summaries_max"],
                 least=s["summaries_min_confidence"], now=now)
 
+# %% ../../nbs/15_session/01_fast_start.ipynb #fa4e5828
+def proposed(common_dir: str) -> dict[str, dict[str, Any]]:
+    "Facts that sessions proposed and nobody has answered, by name."
+    found = _read_json(common_dir, "proposed.json")
+    return {i: x for i, x in found.items() if isinstance(x, dict) and "verdict" not in x}
+
+
+def asked_to_propose(common_dir: str) -> str:
+    "What a session is asked to write for a person to keep; empty where `gnc setup` was not told to."
+    try:
+        with open(os.path.join(common_dir, "gnc", "capture"), encoding="utf-8") as f: return f.read(2_000)
+    except (OSError, ValueError): return ""
+
 # %% ../../nbs/15_session/01_fast_start.ipynb #bb5af832
 def _is_partial_clone(here: Here) -> bool:
     "Was it cloned without all objects?"
@@ -606,6 +617,7 @@ def notices(
 ) -> dict[str, str]:  # By name; empty: nothing of that kind
     "What a person should know of this repository's memory."
     waiting = _read_json(here.common_dir, "last-run.json").get("waiting")
+    new = len(proposed(here.common_dir))
     return {
         "missing": "" if here.memories or not here.runs else NOT_FETCHED,
         "partial": PARTIAL if here.memories and not ready and _is_partial_clone(here) else "",
@@ -615,6 +627,7 @@ def notices(
         "questions": f"{questions} question{'s wait' if questions > 1 else ' waits'} for you: gnc review list"
                      f"{'; or let an agent judge: /memory-tools:answer-questions' * plugin}"
                      if questions else "",
+        "proposed": f"sessions proposed {new} fact{'s' * (new > 1)} to remember: gnc review" if new else "",
         "guard": f"the last run superseded as many memories as one run may, and {waiting} more are outdated: "
                  f"gnc consolidate --dry-run shows them" if isinstance(waiting, int) and waiting > 0 else ""}
 
@@ -662,21 +675,6 @@ def _answer(here: Here, event: Mapping[str, object], env: Mapping[str, str], hos
     if before == here.seen: here.why.append("the session was told this before"); return ""
     return f"{_OVER}{' What follows takes its place.' if block else ''}\n\n{block}".strip()
 
-# %% ../../nbs/15_session/01_fast_start.ipynb #216287ce
-def read_event(fd: int = 0, seconds: float = 0.8, most: int = 2**20) -> str:
-    "What the host says: until the end, until it is a JSON object, or until the time is over."
-    got = b""
-    try:
-        import select, time
-        end = time.monotonic() + seconds
-        while (len(got) < most and (os.name == "nt"
-                                    or select.select([fd], [], [], max(0.0, end - time.monotonic()))[0])):
-            more = os.read(fd, 65_536)
-            got += more
-            if not more or got.rstrip().endswith(b"}") and json.loads(got): break
-    except (OSError, ValueError, RecursionError): pass
-    return got.decode("utf-8", "replace")
-
 # %% ../../nbs/15_session/01_fast_start.ipynb #9e3ee2f9
 def session_start(
     raw: str,  # The host's event as JSON
@@ -690,6 +688,8 @@ def session_start(
         event = event_from(json.loads(raw) if raw.strip() else {}, cwd)
         here = Here(event["cwd"] if os.path.isdir(event["cwd"]) else os.getcwd())
         text = _answer(here, event, env, host)
+        if host and here.common_dir and event.get("source") != "resume" and switched_on(env):
+            text = f"{text}\n\n{asked_to_propose(here.common_dir)}".strip()
         if (here.common_dir and not here.busy and switched_on(env, "HOOK_CONSOLIDATION_ENABLED")
                 and something_new(here)):
             _start_python("session.hooks import background; background(sys.argv[1], 'session_start', len)",

@@ -4,39 +4,29 @@
 
 # %% ../../nbs/15_session/04_hooks.ipynb #937f3494
 from __future__ import annotations
-import json, os, signal, subprocess, sys, threading
+import json, os, re, signal, subprocess, sys, threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
-from importlib.machinery import PathFinder
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
 from ..store.changes import remember_start
 from ..core.loading import Settings, load_settings, project_file
-from ..core.memory import UTC, as_utc
+from ..core.memory import UTC, as_utc, digest
 from ..core.models import ConsolidationResult
-from ..core.startup import event_from
+from ..core.startup import event_from, read_event
 from ..core.visible import visible
-from ..store.git import Repo, open_repo
-from ..store.events import Locked, hold
-from ..observability.tracing import has_sdk
-from .fast_start import environment, read_event, switched_on
+from ..store.git import Repo, RepoError, open_repo
+from ..store.events import Locked, hold, replace_file
+from .fast_start import asked_to_propose, environment, proposed, switched_on
 from ..consolidation.triggers import Due, Event, PRESSURE, answer, facts
 
 if TYPE_CHECKING: from git_notes_consolidation.consolidation.scan import Scope
 
 # %% auto #0
 __all__ = ['missing', 'ConsolidationHook', 'background', 'stop']
-
-# %% ../../nbs/15_session/04_hooks.ipynb #00e4a530
-def _is_installed(package: str, inner: str = "") -> bool:
-    "Could it be imported? Nothing is."
-    try: spec = find_spec(package)
-    except (ImportError, ValueError): return False
-    return spec is not None and (
-        not inner or PathFinder.find_spec(inner, spec.submodule_search_locations) is not None)
 
 # %% ../../nbs/15_session/04_hooks.ipynb #d2ad300e
 def missing(settings: Settings) -> tuple[str, ...]:
@@ -45,13 +35,9 @@ def missing(settings: Settings) -> tuple[str, ...]:
             else [
                 f"hook_enabled is false (set by {settings.origins['hook_enabled']}); set "
                 f"HOOK_CONSOLIDATION_ENABLED=true"])
-    if settings.config.llm_provider != "off" and not _is_installed("openai"):
+    if settings.config.llm_provider != "off" and not find_spec("openai"):
         said.append("llm_provider is set, and its client is not installed; run: pip install "
                     "'git-notes-consolidation[llm]'")
-    if not (has_sdk() or _is_installed("git_notes_memory", "observability")):
-        said.append(
-            "OpenTelemetry is not installed; run: pip install 'git-notes-consolidation[otel]', or "
-            "git-notes-memory")
     return tuple(said)
 
 # %% ../../nbs/15_session/04_hooks.ipynb #e5e7b36f
@@ -158,14 +144,73 @@ def background(
     else: say(f"no run is started: {said.why}")
     return said
 
+# %% ../../nbs/15_session/04_hooks.ipynb #def434c7
+_MARKED = re.compile(r"[ \t*_-]{0,8}\[(decision|learning|blocker)\][ \t*_:]*+(.{8,600})", re.I)
+_MOST_OF_ONE, _MOST_WAITING, _MOST_KEPT = 5, 100, 500  # Proposals: of an answer, unanswered, and in the file
+
+
+def proposals_in(
+    answer: str,  # What an agent said: untrusted
+) -> list[tuple[str, str]]:  # Namespace and fact
+    "The facts that an answer marks."
+    found, code = dict[tuple[str, str], None](), False
+    for line in answer[-100_000:].splitlines():
+        if line.lstrip().startswith(("```", "~~~")): code = not code
+        m = None if code else _MARKED.fullmatch(line.rstrip(" \t*_"))
+        fact = plain_line(m[2], 400) if m else ""
+        if m and len(fact.split()) > 2 and not fact.isupper(): found[f"{m[1].lower()}s", fact] = None
+    return [*found][:_MOST_OF_ONE]
+
+# %% ../../nbs/15_session/04_hooks.ipynb #47cee847
+@contextmanager
+def _proposals_file(repo: Repo) -> Iterator[dict[str, Any]]:
+    "All proposals, also those that were answered, to be changed."
+    with hold(repo, "proposed-lock", "another program writes the proposals", 2.0):
+        file = repo.common_dir / "gnc" / "proposed.json"
+        there = json.loads(file.read_bytes()) if file.exists() else {}
+        if not (isinstance(there, dict) and all(isinstance(x, dict) for x in there.values())):
+            raise ValueError(f"{file} is damaged; move it away")
+        yield there
+        over = [i for i, x in there.items() if "verdict" in x][:max(0, len(there) - _MOST_KEPT)]
+        replace_file(repo, file.name, json.dumps({i: x for i, x in there.items() if i not in over}))
+
+
+def answer_proposal(repo: Repo, name: str, verdict: str, now: datetime) -> None:
+    "A proposal was accepted or rejected: it is not shown again."
+    with _proposals_file(repo) as there: there[name] |= {"verdict": verdict, "answered": now.isoformat()}
+
+# %% ../../nbs/15_session/04_hooks.ipynb #ef2a704f
+def keep_proposals(
+    path: Path | str,  # Where the session is
+    event: Mapping[str, Any],
+    host: str,
+    now: datetime | None = None,
+) -> list[str]:  # The new ones' names
+    "Keep what an answer proposes, where a person wants that."
+    answer = event.get("last_assistant_message") or event.get("prompt_response")
+    facts = proposals_in(answer) if isinstance(answer, str) else []
+    if not facts or not asked_to_propose(str((repo := open_repo(path)).common_dir)): return []
+    from git_notes_consolidation.llm.redact import without_secrets
+    at = (now or _local_now()).isoformat()
+    new = {digest("fact", ns, text): {"namespace": ns, "text": text, "at": at, "host": host}
+           for ns, said in facts for text in [without_secrets(said)]}
+    with _proposals_file(repo) as there:
+        free = _MOST_WAITING - len(proposed(str(repo.common_dir)))
+        names = [i for i in new if i not in there][:max(free, 0)]
+        there.update((i, new[i]) for i in names)
+    return names
+
 # %% ../../nbs/15_session/04_hooks.ipynb #6eb787b5
 def stop(
-    event: Mapping[str, Any],  # session_id, transcript_path, cwd, hook_event_name, stop_hook_active
+    event: Mapping[str, Any],  # session_id, cwd, stop_hook_active, last_assistant_message or prompt_response
     say: Callable[[str], None],
     config: str | None = None,
     host: str = "",  # Which of `startup.HOSTS` asks; empty: the plugin
 ) -> dict[str, Any]:
     "The Stop hook: never in the way of the stop."
+    if host and switched_on(os.environ):
+        try: keep_proposals(event_from(event, ".")["cwd"], event, host)
+        except (OSError, ValueError, RepoError) as e: say(f"what this session proposed is not kept: {e}")
     if event.get("stop_hook_active") is True:
         say("no run is started: another stop hook keeps the session going")
     else: background(event_from(event, ".")["cwd"], "session_end", say, config)

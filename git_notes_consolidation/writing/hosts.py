@@ -8,6 +8,7 @@ import difflib, json, os, re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
+from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple
 from ..core.visible import visible
@@ -134,7 +135,7 @@ class Lines(NamedTuple):
     "A value in a file of settings."
     file: str  # In the project
     user: str  # In the home directory; empty: the host keeps this elsewhere
-    path: tuple[str, ...]
+    path: tuple[str, ...]  # Empty: the value is a file of its own
     value: Any
     append: bool = False  # To the list at the path
     ours: str = ""  # By which it is known, also where somebody changed it; empty: of use without us
@@ -173,6 +174,12 @@ def _flat(host: str, file: str, user: str, form: Callable[[str], dict[str, Any]]
                            f"gnc hook {what}") for event, what in events.items()))
 
 
+def _plugin(name: str, file: str, user: str) -> Lines:
+    "A program in a file of its own, for a host that has no hooks in its settings."
+    text = (files("git_notes_consolidation") / "data" / name).read_text("utf-8")
+    return Lines(file, user, (), text, ours="gnc hook")
+
+
 def _copilot(command: str) -> dict[str, Any]:
     return {"type": "command", "bash": command, "powershell": command, "timeoutSec": 10}
 
@@ -189,7 +196,7 @@ HOSTS = {h.name: h for h in (
          f"Start codex in the project; {_TRUST}, then allow the hook in /hooks: Codex runs none that nobody "
          "has allowed.", "CODEX_HOME"),
     Host("gemini", "Gemini CLI", _nested("gemini", ".gemini/settings.json",
-                                         {"SessionStart": "session-start", "SessionEnd": "stop"}, 10_000),
+                                         {"SessionStart": "session-start", "AfterAgent": "stop"}, 10_000),
          (_server(".gemini/settings.json", ".gemini/settings.json"),), "",
          f"Start gemini in the project; {_TRUST}."),
     Host("cursor", "Cursor", _flat("cursor", ".cursor/hooks.json", ".cursor/hooks.json",
@@ -199,7 +206,12 @@ HOSTS = {h.name: h for h in (
     Host("copilot", "Copilot CLI", _flat("copilot", ".github/hooks/gnc.json", ".copilot/hooks/gnc.json",
                                          _copilot),
          (_server(".mcp.json", ".copilot/mcp-config.json"),), "",
-         f"Start copilot in the project; {_TRUST}.", "COPILOT_HOME"))}
+         f"Start copilot in the project; {_TRUST}.", "COPILOT_HOME"),
+    Host("opencode", "OpenCode", (_plugin("opencode.js", ".opencode/plugins/gnc.js",
+                                          ".config/opencode/plugins/gnc.js"),),
+         (Lines("opencode.json", ".config/opencode/opencode.json", ("mcp", "memory"),
+                {"type": "local", "command": ["gnc", "serve"], "enabled": True}, ours="gnc"),), "",
+         "Start opencode in the project."))}
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #502881b5
 def settings_file(top: Path, name: str) -> Path:
@@ -214,6 +226,7 @@ def settings_file(top: Path, name: str) -> Path:
 
 def settings_text(raw: bytes | None, shown: str) -> str:
     "A file's JSON, or an empty object; an error where it is something else."
+    if shown.endswith(".js"): return (raw or b"").decode("utf-8", "replace")
     if raw is None or not raw.strip(): return "{}\n"
     try: value = json.loads(text := raw.decode())
     except (ValueError, RecursionError): value = text = ""
@@ -223,6 +236,7 @@ def settings_text(raw: bytes | None, shown: str) -> str:
 
 def is_there(text: str, x: Lines) -> str:  # on, other (something else is in its place) or off
     "Does a file of settings have such lines?"
+    if not x.path: return "on" if x.ours in text else "other" if text.strip() else "off"
     value = json.loads(text)
     for key in x.path:
         if not isinstance(value, dict) or key not in value: return "off"
@@ -233,15 +247,18 @@ def is_there(text: str, x: Lines) -> str:  # on, other (something else is in its
 # %% ../../nbs/16_writing/12_hosts.ipynb #8f2d15a2
 def settings_with(raw: bytes | None, lines: Sequence[Lines], shown: str) -> bytes:
     "A file of settings with the lines that are not there."
-    text = settings_text(raw, shown)
+    text = was = settings_text(raw, shown)
     for x in lines:
-        if is_there(text, x) == "off": text = with_value(text, x.path, x.value, x.append)
-    return text.encode()
+        there = is_there(text, x)
+        if there == "other" and not x.path: raise BadFile(f"{shown} is another program; rename it")
+        if there == "off": text = with_value(text, x.path, x.value, x.append) if x.path else x.value
+    return raw if raw is not None and text == was else text.encode()
 
 
 def settings_without(raw: bytes | None, lines: Sequence[Lines], shown: str) -> bytes | None:
     "A file of settings without the lines; none: it held nothing else."
     text = was = settings_text(raw, shown)
+    if not all(x.path for x in lines): return raw if text != lines[0].value else None
     rest = {x.path[0]: x.value for x in lines if not x.ours}
     for x in lines:
         if x.ours: text = without_value(text, x.path, x.value, x.append)

@@ -13,7 +13,7 @@ esac
 
 gnc=$(command -v gnc 2> /dev/null) || gnc="$HOME/.local/bin/gnc" # where pipx and uv put it, which a desktop's PATH may lack
 if [ ! -x "$gnc" ]; then
-  [ "$1" = stop ] || say "gnc is not installed, so sessions have no memory. Run: pipx install 'git-notes-consolidation[otel]'"
+  [ "$1" = stop ] || say "gnc is not installed, so sessions have no memory. Run: pipx install git-notes-consolidation"
   exit 0
 fi
 
@@ -37,7 +37,7 @@ code=$?
 kill "$watch" 2> /dev/null
 case "$code $(head -c 1 "$answer")" in
   "0 {") cat "$answer" ;;
-  127*) say "gnc is not installed, so sessions have no memory. Run: pipx install 'git-notes-consolidation[otel]'" ;;
+  127*) say "gnc is not installed, so sessions have no memory. Run: pipx install git-notes-consolidation" ;;
   137*) say "gnc did not answer within two seconds, so this session begins without the project's memory. See: gnc doctor" ;;
   *) say "gnc is broken (exit code $code), so this session begins without the project's memory. Run: pipx reinstall git-notes-consolidation" ;;
 esac

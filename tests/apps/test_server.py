@@ -24,6 +24,7 @@ from git_notes_consolidation.apps.mcp import server as serving
 from git_notes_consolidation.apps.mcp.tools import Workspace
 import anyio
 import anyio.to_thread
+import mcp_types
 from mcp import Client
 from git_notes_consolidation.consolidation import plan as consolidation_plan, service as consolidation_service
 from git_notes_consolidation.recall.service import RecallService
@@ -429,3 +430,25 @@ def test_a_cancelled_call_that_waited_is_not_made(home, monkeypatch):
             go.set()
         return len(n)
     assert talk(desk_of(home), ask) == 1
+
+
+# A client that can ask its person
+
+
+@pytest.mark.parametrize("mode", ["legacy", "auto"])
+@pytest.mark.parametrize("action", ["accept", "decline", "cancel", "fails", None])
+def test_a_person_is_asked_before_memories_are_replaced_where_the_client_can(tmp_path, action, mode):
+    home, asked = new_repo(tmp_path / "repo", story()), []
+    async def answer(ctx, params):
+        asked.append(params.message)
+        return mcp_types.ErrorData(code=-1, message="no") if action == "fails" else mcp_types.ElicitResult(action=action, content={})
+    async def main():
+        server = serving.new_server(desk_of(home, arguments={"max_change": 1.0}))
+        async with Client(server, mode=mode, elicitation_callback=answer if action else None) as client:
+            return await client.call_tool("memory_consolidate", {"apply": True})
+    said = found(asyncio.run(main()))
+    assert all(re.fullmatch(r"Apply \d+ replacements?( and \d+ duplicates?)? to this project's memory\? gnc undo takes it back\.", x) for x in asked)
+    can = action is not None and mode == "legacy"  # The newer protocol has no way back while a call is at work
+    assert len(asked) == can
+    applied = action == "accept" or not can
+    assert said["applied"] == applied == bool(state_of(home).runs) and ("nobody agreed" in str(said.get("warnings"))) != applied

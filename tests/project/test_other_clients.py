@@ -1,4 +1,4 @@
-"""`gnc setup` in the real Codex, Gemini CLI and Copilot CLI, with stand-ins for their models' APIs: a session is told the block once, and after --undo not."""
+"""`gnc setup` in the real Claude Code, Codex, Gemini CLI, Copilot CLI and OpenCode, against stand-ins: a session is told the block once, after --undo not."""
 import json
 import os
 import re
@@ -39,6 +39,19 @@ def copilot(home, repo, url):
                                         "COPILOT_OFFLINE": "true", "COPILOT_AUTO_UPDATE": "false", "COPILOT_ALLOW_ALL": "true"}
 
 
+def opencode(home, repo, url):
+    (home / ".config" / "opencode").mkdir(parents=True, exist_ok=True)
+    file = home / ".config" / "opencode" / "opencode.json"
+    standin = {"npm": "@ai-sdk/openai-compatible", "name": "standin", "options": {"baseURL": f"{url}/v1", "apiKey": "none"}, "models": {"m": {"name": "m"}}}
+    if not file.exists(): file.write_text(json.dumps({"autoupdate": False, "provider": {"standin": standin}, "model": "standin/m", "small_model": "standin/m"}))
+    return ["opencode", "run", "hello"], {"OPENCODE_DISABLE_MODELS_FETCH": "1", "OPENCODE_DISABLE_AUTOUPDATE": "1"}
+
+
+def claude(home, repo, url):
+    off = ("DISABLE_TELEMETRY", "DISABLE_AUTOUPDATER", "DISABLE_ERROR_REPORTING", "CLAUDE_CODE_DISABLE_NONESSENTIAL_TRAFFIC", "IS_SANDBOX")
+    return ["claude", "-p", "hello"], {"ANTHROPIC_API_KEY": "none", "ANTHROPIC_BASE_URL": url} | dict.fromkeys(off, "1")
+
+
 class Agent:
     "A client in a home and a repository of its own."
     def __init__(self, make, place, api):
@@ -56,7 +69,7 @@ class Agent:
         done = subprocess.run([str(BIN / words[0]), *words[1:]], cwd=self.repo, stdin=subprocess.DEVNULL, capture_output=True, encoding="utf-8", timeout=150,
                               env={"HOME": str(self.home), "PATH": path, "TERM": "xterm-256color", "LANG": "C.UTF-8"} | env)
         assert done.returncode == 0 and "done" in done.stdout, done.stdout + done.stderr
-        return json.dumps(self.api.bodies[at])
+        return json.dumps(self.api.bodies[at:][-1 if self.make in (claude, opencode) else 0])  # These two ask for a title first
 
 
 @pytest.fixture
@@ -64,7 +77,7 @@ def api():
     with ModelAPI() as api: yield api
 
 
-@pytest.mark.parametrize("make", [codex, gemini, copilot], ids=lambda f: f.__name__)
+@pytest.mark.parametrize("make", [codex, gemini, copilot, opencode], ids=lambda f: f.__name__)
 def test_set_up_a_session_is_told_the_block_once_and_taken_out_no_more(tmp_path, api, make, monkeypatch):
     agent, name = Agent(make, tmp_path, api), make.__name__
     monkeypatch.setenv("HOME", str(agent.home))
@@ -82,3 +95,16 @@ def test_codex_runs_no_hook_that_nobody_has_allowed(tmp_path, api):
     agent = Agent(codex, tmp_path, api)
     assert gnc("setup", "codex", "--apply", repo=agent.repo).code == 0
     assert BLOCK not in agent("--skip-git-repo-check") and BLOCK in agent()
+
+
+@pytest.mark.parametrize("make", [claude, codex, gemini], ids=lambda f: f.__name__)
+def test_what_a_session_proposes_waits_and_nothing_is_stored(tmp_path, api, make, monkeypatch):
+    agent, name, fact = Agent(make, tmp_path, api), make.__name__, "The export runs at 02:00, because the queue is empty then."
+    monkeypatch.setenv("HOME", str(agent.home))
+    api.said = f"It is done.\n\n[decision] {fact}"
+    def waiting(): return [x["text"] for x in gnc("review", "list", "--json", repo=agent.repo).json if x.get("what") == "fact"]
+    assert gnc("setup", name, "--apply", repo=agent.repo).code == 0
+    assert "[decision] WHAT" not in agent() and waiting() == []
+    assert gnc("setup", name, "--capture", "--apply", repo=agent.repo).code == 0
+    assert "[decision] WHAT" in agent() and waiting() == [fact]
+    assert fact not in gnc("recall", "when does the export run?", "--json", repo=agent.repo).out

@@ -47,7 +47,7 @@ def accepted(args):
 
 
 TOOLS = ROOT / "plugin-tools"
-VERSIONS = {PLUGIN: "0.0.6 d747", TOOLS: "0.0.5 bcfe"}  # Of each plugin, and the beginning of its files' SHA-256
+VERSIONS = {PLUGIN: "0.0.7 afb0", TOOLS: "0.0.6 fc59"}  # Of each plugin, and the beginning of its files' SHA-256
 
 
 @pytest.mark.parametrize("plugin", VERSIONS, ids=lambda p: p.name)
@@ -181,7 +181,7 @@ BASIC = "/usr/bin:/bin"
 
 
 @pytest.mark.parametrize(("text", "told"), [
-    (None, "pipx install 'git-notes-consolidation[otel]'"), ("exit 7", "broken (exit code 7)"), ("kill -9 $$", "did not answer"),
+    (None, "pipx install git-notes-consolidation"), ("exit 7", "broken (exit code 7)"), ("kill -9 $$", "did not answer"),
     ("echo oops >&2; exit 1", "broken (exit code 1)"), ("echo 'Traceback: oops {'", "broken (exit code 0)"), ("exec no-such-python", "gnc is not installed"),
     ("sleep 30", "did not answer within two seconds")])
 def test_a_gnc_that_is_missing_broken_or_slow_is_named_and_nothing_of_it_becomes_context(tmp_path, text, told):

@@ -185,7 +185,7 @@ def test_settings_come_from_a_small_regular_file(told, name, data):
 
 PAGE = next((ROOT / "nbs").rglob("*threat-model.ipynb")).read_text(encoding="utf-8")
 LIMITS = {"store.git.LARGEST_NOTE": 64 * 2**20, "core.startup._MOST": 2**16, "llm.calls._LONGEST_BODY": 4_000_000, "store.reader._too_deep": 200,
-          "session.fast_start.read_event": 2**20, "session.hooks._log": 2**16, "writing.markdown.LARGEST": 32 * 2**20}
+          "core.startup.read_event": 2**20, "session.hooks._log": 2**16, "writing.markdown.LARGEST": 32 * 2**20}
 
 
 def test_every_limit_is_where_the_page_says():

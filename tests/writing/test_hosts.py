@@ -13,7 +13,7 @@ from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.core.visible import estimate_tokens
 from git_notes_consolidation.writing.hosts import BEGIN, END, HOSTS, settings_with, settings_without, with_section, without_section
 
-LINES = {h.name: [*h.lines, *(x for x in h.tools if x.file == h.lines[-1].file)] for h in HOSTS.values()}
+LINES = {h.name: [*h.lines, *(x for x in h.tools if x.file == h.lines[-1].file)] for h in HOSTS.values() if h.lines[0].path}
 keys = st.sampled_from(["hooks", "SessionStart", "Stop", "sessionStart", "mcpServers", "memory", "version", "a", 'odd "key"', "größe", ""])
 values = st.recursive(st.none() | st.booleans() | st.integers() | st.floats(allow_nan=False) | st.text(max_size=8),
                       lambda inner: st.lists(inner, max_size=3) | st.dictionaries(keys, inner, max_size=3), max_leaves=12)
@@ -170,3 +170,17 @@ def test_settings_with_a_key_are_copied_nowhere(repo):
     for more in ([], ["--undo"]): assert gnc("setup", "gemini", *more, "--apply", repo=repo).code == 0
     assert (repo / ".gemini" / "settings.json").stat().st_mode & 0o777 == 0o600
     assert [p.name for p in repo.rglob("*") if p.is_file() and b"AIzaSECRET" in p.read_bytes()] == ["settings.json"]
+
+
+def test_sessions_propose_only_where_that_was_asked_for_and_as_long_as_an_agent_is_on(repo):
+    switch = Path(repo) / ".git" / "gnc" / "capture"
+    refused = gnc("setup", "copilot", "--capture", "--apply", repo=repo)
+    assert refused.code == 2 and "Copilot CLI" in refused.err and not switch.exists()
+    for host in ("codex", "gemini"): gnc("setup", host, "--capture", "--apply", repo=repo)
+    assert switch.exists() and "already" in gnc("setup", "codex", "--capture", repo=repo).out and gnc("setup", "--json", repo=repo).json["capture"]
+    gnc("setup", "codex", "--undo", "--apply", repo=repo)
+    assert switch.exists()
+    switch.write_text("In French, please.")  # What somebody changed stays as it is
+    assert "already" in gnc("setup", "gemini", "--capture", repo=repo).out
+    gnc("setup", "gemini", "--undo", "--apply", repo=repo)
+    assert not switch.exists()

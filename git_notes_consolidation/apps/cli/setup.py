@@ -25,7 +25,7 @@ from ...writing.tidy import Budget
 __all__ = ['setup']
 
 # %% ../../../nbs/19_apps/03_cli/09_setup.ipynb #0955ebc1
-AGENTS = "agents-md"
+AGENTS, CAPTURE = "agents-md", "gnc/capture"
 
 
 def _top(call: Call) -> Path:
@@ -67,7 +67,7 @@ def _change(top: Path, name: str, lines: Sequence[Lines], undo: bool) -> Change:
     edit = writing_hosts.settings_without if undo else writing_hosts.settings_with
     try: return writing_hosts.change_of(top, name, lambda raw: edit(raw, lines, name))
     except BadFile as e:
-        paste = writing_hosts.settings_with(None, lines, "").decode().strip()
+        paste = writing_hosts.settings_with(None, lines, name).decode().strip()
         told = "" if undo else f". Put this in yourself:\n{paste}"
         raise BadFile(f"{e}; nothing was written{told}") from None
 
@@ -88,7 +88,7 @@ def _memory_text(call: Call, tokens: int) -> str:
     held = [*writing_notes.current_memories(v, settings, call.clock())]
     def form(few: Sequence[writing_notes.Held]) -> str:
         return writing_hosts.section_of(writing_notes.as_markdown(few))
-    fit = writing_notes.fit_memories(held, Budget(tokens=tokens), form)
+    fit = writing_notes.fit_memories(held, Budget(tokens=tokens, bytes=5 * tokens), form)
     if not fit: raise Usage(f"no memory fits into {tokens} tokens; allow more --tokens")
     return form(fit)
 
@@ -164,7 +164,10 @@ def _list(call: Call, check: bool) -> None:
     table = Table("agent", "setup", "project", "you", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for r in rows: table.add_row(plain(r["title"]), r["host"], *(
         x if len(x) < 20 else "problem" for x in (plain(r["project"]), plain(r["user"]))))
-    call.show({"hosts": rows, "problems": problems}, table, *_next_lines(live, check, problems))
+    asks = bool(_worktree(call)) and (open_repo(call.repo).common_dir / CAPTURE).is_file()
+    also = ["Sessions of this clone propose what to remember: gnc review"] if asks else []
+    call.show({"hosts": rows, "problems": problems, "capture": asks}, table,
+              *_next_lines(live, check, problems), *also)
     if check and problems: raise typer.Exit(1)
 
 
@@ -173,6 +176,28 @@ def _next_lines(live: Sequence[dict[str, Any]], check: bool, problems: Sequence[
     if check: said += [f"{r['title']}: a session that starts now is told {r['told']:,} characters."
                        for r in live if r.get("told")]
     return ["", *said, *([] if live else ["Show what would be written: gnc setup codex (or another)"])]
+
+# %% ../../../nbs/19_apps/03_cli/09_setup.ipynb #07b71d86
+_ASK = """To have something remembered, end an answer with a line of its own for each fact, in this form:
+[decision] WHAT, AND WHY
+Likewise [learning] and [blocker]. Mark only what another session will need. A person decides about each.
+"""
+_TELL = ("claude", "codex", "gemini")
+
+
+def _is_last(call: Call, host: str, user: bool) -> bool:
+    "Is no agent on in another place of this clone's?"
+    return not any(_state(call, h, u) in ("on", "part") for h in HOSTS.values() for u in (False, True)
+                   if (h.name, u) != (host, user))
+
+
+def _capture_change(call: Call, host: str, undo: bool) -> list[Change]:
+    "The file that makes sessions of this clone propose what to remember."
+    if not undo and host not in _TELL: raise Usage(
+        f"--capture: {HOSTS[host].title} does not tell a hook what was answered; {', '.join(_TELL)} do")
+    top = open_repo(call.repo).common_dir
+    c = writing_hosts.change_of(top, CAPTURE, lambda raw: None if undo else raw or _ASK.encode())
+    return [replace(c, shown=f".git/{CAPTURE}")] if c.before != c.after else []
 
 # %% ../../../nbs/19_apps/03_cli/09_setup.ipynb #9e6de2d6
 def _after(call: Call, host: Host, user: bool, changes: Sequence[Change]) -> Printed:
@@ -224,7 +249,9 @@ def _show(call: Call, changes: Sequence[Change], done: bool, undo: bool, again: 
 @app.command(epilog=examples(
     "setup: which agents there are, and which are on", "setup codex: what would be written",
     "setup codex --apply: write it", "setup codex --undo --apply: take it out again",
-    "setup gemini --user --apply: for all your projects", "setup agents-md --apply: a section of AGENTS.md",
+    "setup gemini --user --apply: for all your projects",
+    "setup codex --capture --apply: sessions propose what to remember",
+    "setup agents-md --apply: a section of AGENTS.md",
     "setup agents-md --file GEMINI.md --tokens 800", "setup --check: does it work?"))
 def setup(
     ctx: typer.Context,
@@ -232,21 +259,24 @@ def setup(
     apply: bool = flag("--apply", "Write it. Without this, only show what would be written."),
     undo: bool = flag("--undo", "Take out what it put in, and nothing else."),
     check: bool = flag("--check", "Ask the hook as the agent would; exit with 1 if something does not work."),
+    capture: bool = flag("--capture", "Sessions propose what to remember; gnc review lists it, and stores "
+                                      "nothing without a yes."),
     user: bool = flag("--user", "Your own settings, for all projects, instead of the project's."),
     file: str = option(f"{AGENTS}: the file.", default="AGENTS.md"),
     tokens: int = option(f"{AGENTS}: how long the section may be.", default=2000, min=100, max=50_000),
 ) -> None:
-    "Make an agent ask for this memory: Claude Code, Codex, Gemini CLI, Cursor, Copilot CLI, or any."
+    "Make an agent ask for this memory: Claude Code, Codex, Gemini, Cursor, Copilot, OpenCode, or any."
     call: Call = ctx.obj
     if not host:
-        if apply or undo or user: raise Usage("for which agent? gnc setup codex; gnc setup lists them")
+        if apply or undo or user or capture:
+            raise Usage("for which agent? gnc setup codex; gnc setup lists them")
         return _list(call, check)
     if check: raise Usage("--check looks at all of them; leave out the agent's name")
     if host not in (*HOSTS, AGENTS):
         raise Usage(f"no agent {host} is known; choose {', '.join((*HOSTS, AGENTS))}")
-    again = " ".join(["gnc setup", host, *["--undo"] * undo, *["--user"] * user])
+    again = " ".join(["gnc setup", host, *["--undo"] * undo, *["--user"] * user, *["--capture"] * capture])
     if host == AGENTS:
-        if user: raise Usage("a memory belongs to a repository; leave out --user")
+        if user or capture: raise Usage("a memory belongs to a repository; leave out --user")
         changes = _section_change(call, file, tokens, undo)
         then: Printed = [] if undo else ["Run it again when the memory has changed."]
         if file != "AGENTS.md": again += f" --file {shlex.quote(file)}"
@@ -255,6 +285,8 @@ def setup(
         if host == "claude" and not undo and _plugin_is_on(call):
             return call.show([], "Claude Code has the plugin memory, which brings the hook: nothing to do.")
         changes = _changes(call, HOSTS[host], user, undo)
+        if capture or undo and _worktree(call) and _is_last(call, host, user):
+            changes += _capture_change(call, host, undo)
     for c in changes if apply else (): writing_hosts.write_change(c, call.clock())
     if host in HOSTS:
         then = _left(call, HOSTS[host], user) if undo else _after(call, HOSTS[host], user, changes)

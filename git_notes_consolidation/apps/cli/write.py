@@ -8,6 +8,7 @@ import json, sys, typer
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import asdict
 from datetime import datetime
+from rich.padding import Padding
 from rich.table import Table
 from rich.text import Text
 from typing import Any
@@ -15,6 +16,8 @@ from ...consolidation.plan import Guard
 from ...consolidation.status import NeedsConfirmation
 from ...consolidation.scan import shown, View, view
 from ...core.memory import mem, Memory
+from ...session.fast_start import proposed
+from ...session.hooks import answer_proposal
 from ...store import loss as store_loss
 from ...store.damage import counted_noun
 from ...store.git import open_repo, Repo, RepoError
@@ -199,8 +202,9 @@ def restore(
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #c8eebe8e
 review = typer.Typer(name="review", invoke_without_command=True,
-                     help="Answer questions: what the judge was not sure of, and what was undone and found "
-                          "again.", epilog=examples("review", "review list", "review accept 1"))
+                     help="Answer questions: what the judge was not sure of, what was undone and found "
+                          "again, and what sessions propose.",
+                     epilog=examples("review", "review list", "review accept 1"))
 app.add_typer(review)
 
 _AT_ONCE = 10  # Questions; nobody reads more
@@ -288,6 +292,11 @@ def _ask_each(call: Call, found: Sequence[Proposal], there: Mapping[str, Memory]
         if (said := _KEYS.get(key)) is None: continue
         _decide(call, s, "accepted" if said == "yes" else said, [str(p.question["id"])],
                 lambda i, said=said: writing_review.answer(s, i, said), False)  # type: ignore[misc]
+    for n, (name, x) in enumerate(proposed(str(s.repo.common_dir)).items(), len(found) + 1):
+        for line in _proposal_lines(n, name, x): call.out.print(line)
+        key = call.out.input("y store it  n drop it  Enter later  q quit: ").strip().lower()[:1]
+        if key == "q": return
+        if verb := {"y": "accepted", "n": "rejected"}.get(key): _answer_proposed(call, s, verb, [name], False)
 
 
 @review.callback()
@@ -298,7 +307,7 @@ def _ask_or_list(ctx: typer.Context) -> None:
         return review_list(ctx, None, None)
     v = shown(view(call.place().repo))
     found = _heaviest(v, None)
-    if not found: call.show([], "Nothing waits for you.")
+    if not (found or proposed(str(call.place().repo.common_dir))): call.show([], "Nothing waits for you.")
     _ask_each(call, found if call.verbose else found[:_AT_ONCE], {m.id: m for m in v.scan.memories})
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #950cbd4b
@@ -316,12 +325,16 @@ def review_list(
     v, id = shown(view(repo)), _question_name(repo, id) if id else None
     if by is not None: return _list_answered(call, v, by)
     there = {m.id: m for m in v.scan.memories}
+    said = {i: x for i, x in proposed(str(repo.common_dir)).items() if not id or i.startswith(id)}
     if id and (done := _answered(v, id)): return _show_answered(call, done, f"Answered: {id}")
-    found = _heaviest(v, resolve(id, [*v.state.reviews, *there], v.scan.memories) if id else None)
+    about = resolve(id, [*v.state.reviews, *there], v.scan.memories) if id and not said else None
+    found = _heaviest(v, about) if about or not id else []
     some = found if call.verbose or id else found[:_AT_ONCE]
-    if not (id or call.as_json): _number(repo, [str(p.question["id"]) for p in some])
+    if not (id or call.as_json): _number(repo, [*(str(p.question["id"]) for p in some), *said])
     lines = [x for n, p in enumerate(some, 1) for x in _question_lines(
         "" if id else n, p, there, bool(id and call.verbose))]
+    news = [x for n, i in enumerate(said, len(some) + 1)
+            for x in _proposal_lines("" if id else n, i, said[i])]
     which = short(found[0].question["id"]) if id and found else "1"
     hint = [f"Answer: gnc review accept {which}, or reject",
             f"Or another relation: gnc review accept {which} --as part (or same, replaces, linked, neither)",
@@ -329,9 +342,11 @@ def review_list(
     data = [dict(p.question) | {"asks": p.asks(), "if_accepted": p.words, "refused": p.refused or None,
                                 "differ": word_diff(*(str(p.question.get(f"{k}_says") or "")
                                                       for k in ("target", "source")))}
-            for p in found]
-    call.show(data, *lines, *([] if id else _waiting(v, len(found), len(some))),
-              *(hint if found else ["Nothing waits for you."]))
+            for p in found] + [{"id": i, "what": "fact"} | x for i, x in said.items()]
+    name = short([*said][0]) if id and said else str(len(some) + 1)
+    yes = f"Store it: gnc review accept {name}, or reject" if said else ""
+    call.show(data, *lines, *([] if id else _waiting(v, len(found), len(some))), *(hint if found else []),
+              *([""] if found and said else []), *news, yes or ("" if found else "Nothing waits for you."))
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #069e4734
 def _waiting(v: View, found: int, some: int) -> list[str]:
@@ -407,6 +422,30 @@ _ALL = flag("--all", "Answer all open questions.")
 
 _YES = flag("--yes -y", "With --all: do not ask for confirmation.")
 
+# %% ../../../nbs/19_apps/03_cli/03_write.ipynb #c8b05335
+def _proposal_lines(n: int | str, name: str, x: Row) -> Lines:
+    "A fact that a session proposed."
+    said = Text(plain(f"{x.get('namespace')}: {x.get('text')}", 500))
+    where = Text(plain(f"a session in {x.get('host')}, {str(x.get('at'))[:10]}", 80), style="dim")
+    return [Text(f"{n:>3}  remember?  {short(name)}", style="bold"),
+            *(Padding(t, (0, 0, 0, 5)) for t in (said, where)), ""]
+
+
+def _answer_proposed(call: Call, s: WritingService, verb: str, ids: Sequence[str], dry_run: bool
+                     ) -> list[str]:
+    "Answer those of these names that are proposed facts; the others are left."
+    there, left = proposed(str(s.repo.common_dir)), list[str]()
+    for i in (_question_name(s.repo, i) for i in ids):
+        if not i.startswith("fact_"): left.append(i); continue
+        x = there[name := resolve(i, there)]
+        text, namespace = str(x.get("text")), str(x.get("namespace"))
+        r = s.remember(text, namespace=namespace, dry_run=dry_run) if verb == "accepted" else None
+        if not dry_run: answer_proposal(s.repo, name, verb, call.clock())
+        if r: show_written(call, s, r)
+        else: call.show({"id": name, "verdict": verb, "dry_run": dry_run},
+                        f"{'Would be r' if dry_run else 'R'}ejected: {plain(text, 200)}")
+    return left
+
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #3315f54e
 @review.command("accept", epilog=examples(
     "review accept 1", "review accept 2 --as part", "review accept edge_4f2a --reason \"it moved in May\"",
@@ -424,7 +463,9 @@ def review_accept(
     s = ctx.obj.writing(max_change=max_change)
     def answer(i: str) -> WriteResult:
         return writing_review.answer(s, i, as_, reason, dry_run=dry_run, swap=swap)
-    names = _chosen(s, "accept", ids or (), all_, yes, dry_run)
+    left = _answer_proposed(ctx.obj, s, "accepted", ids or (), dry_run)
+    if ids and not left: return
+    names = _chosen(s, "accept", left, all_, yes, dry_run)
     _decide(ctx.obj, s, "accepted" if as_ == "yes" and not swap else as_, names, answer, dry_run)
 
 
@@ -436,5 +477,7 @@ def review_reject(
 ) -> None:
     "Answer no: change nothing and do not ask again (after an agent's no, it may). It can be undone."
     s = ctx.obj.writing()
-    _decide(ctx.obj, s, "rejected", _chosen(s, "reject", ids or (), all_, yes, dry_run),
+    left = _answer_proposed(ctx.obj, s, "rejected", ids or (), dry_run)
+    if ids and not left: return
+    _decide(ctx.obj, s, "rejected", _chosen(s, "reject", left, all_, yes, dry_run),
             lambda i: writing_review.reject(s, i, reason, dry_run=dry_run), dry_run)
