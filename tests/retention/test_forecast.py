@@ -16,7 +16,7 @@ from helpers import ROOT, git
 from histories import Step, write_history
 from hypothesis import given, strategies as st
 
-EVENTS = ROOT / "nbs" / "research" / "file_events.csv.gz"
+EVENTS = ROOT / "git_notes_consolidation" / "data" / "file_events.csv.gz"
 rows = st.lists(st.tuples(st.integers(0, 5), st.floats(0, 400).map(lambda d: round(d, 2)), st.booleans()), min_size=1, max_size=60)
 
 
