@@ -4,7 +4,7 @@
 
 # %% ../../nbs/01_core/08_own.ipynb #0d5dba68
 from __future__ import annotations
-import importlib.util, inspect, os, sys
+import importlib.util, inspect, os, sys, traceback
 from collections.abc import Callable
 from functools import cache
 from hashlib import sha256
@@ -74,7 +74,10 @@ def call_own(
 ) -> Any:
     "What it returns; what it raises is told with its name."
     try: return function(*given)
-    except Exception as e: raise OwnError(f"{name} failed: {type(e).__name__}: {e}") from e
+    except Exception as e:
+        at = traceback.extract_tb(e.__traceback__)[1:]  # None: it was called with too much or too little
+        where = f" in line {at[-1].lineno} of {Path(at[-1].filename).name}" if at else ""
+        raise OwnError(f"{name} failed{where}: {type(e).__name__}: {e}") from e
 
 
 def wrong_answer(

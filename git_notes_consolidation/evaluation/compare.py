@@ -14,7 +14,7 @@ from pathlib import Path
 from typing import Any, NamedTuple, TYPE_CHECKING
 from .. import __version__
 from ..core.memory import SAMPLE_NOW, Memory, sample_memories
-from ..core.own import call_own, own_function, wrong_answer
+from ..core.own import OwnError, call_own, own_function, wrong_answer
 from ..core.loading import load_settings
 from ..core.runtime import need
 from ..core.settings import SubconsciousnessConfig, WRITE_PROFILES
@@ -161,8 +161,7 @@ def _cosine(texts: Sequence[str], embedder: Embedder = StaticEmbedder()) -> floa
 JUDGES: dict[str, Callable[[Memory, Memory], Any]] = {
     "newest wins": lambda a, b: float(a.namespace == b.namespace and a.event_time <= b.event_time),
     "same title": lambda a, b: float(words_of(a.summary) == words_of(b.summary)),
-    "cosine .85, the designs' gate":
-        lambda a, b: float(_cosine([a.text, b.text]) >= WRITE_PROFILES["balanced"]),
+    "cosine of .85": lambda a, b: float(_cosine([a.text, b.text]) >= WRITE_PROFILES["balanced"]),
     "cue words": lambda a, b: float(bool(_CUES.search(b.text)))}
 
 
@@ -367,14 +366,11 @@ class Comparison:
         return {"version": __version__, "date": date, "data": dict(self.data), "against": dict(self.against),
                 "results": [x._asdict() for x in self.lines]}
 
-    def save(
-        self, path: Path | str,
-        date: str,  # Of the measurement: "2026-11-30"
-    ) -> Path:
+    def to_json(
+        self, date: str,  # Of the measurement: "2026-11-30"
+    ) -> str:
         "A small file to commit."
-        told = json.dumps(self.to_dict(date), indent=1, ensure_ascii=False)
-        Path(path).write_text(f"{told}\n", encoding="utf-8")
-        return Path(path)
+        return json.dumps(self.to_dict(date), indent=1, ensure_ascii=False) + "\n"
 
     def figure(self) -> Figure: return comparison_figure(self.lines, self.against)
 
@@ -419,7 +415,7 @@ def _named(given: Any) -> dict[str, Any]:
 
 
 def _path(kind: str, data: Any, several: bool) -> Path | None:
-    if data is None or isinstance(data, Mapping): return Path(data[kind]) if data and kind in data else None
+    if data is None or isinstance(data, Mapping): return Path(data[kind]) if data and data.get(kind) else None
     if several: raise ValueError('data: say which file is whose: data={"judges": "pairs.jsonl"}')
     return Path(data)
 
@@ -427,12 +423,12 @@ def _path(kind: str, data: Any, several: bool) -> Path | None:
 def _compared(bench: Bench, given: Mapping[str, Any], against: str,
               draws: int, seed: int) -> tuple[list[Line], str]:
     roles = {"yours": given, "package": bench.package, "baseline": bench.baselines}
-    taken = [n for n in given if n in {**bench.package, **bench.baselines}]
-    if taken: raise ValueError(f"{taken[0]} is the name of one that is compared with; give yours another")
+    taken = [name for name in given if name in {**bench.package, **bench.baselines}]
+    if taken: raise OwnError(f"{taken[0]} is the name of one that is compared with; give yours another")
     base = against or next(iter(bench.package))
     found = {name: Counted(role, bench.tally(name, f)) for role, ways in roles.items()
              for name, f in ways.items()}
-    if base not in found: raise ValueError(f"against: there is no {base!r}; choose from {', '.join(found)}")
+    if base not in found: raise OwnError(f"against: there is no {base!r}; choose from {', '.join(found)}")
     return [*lines_of(bench.kind, found, bench.measures, base, draws, seed)], base
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #acd03105
