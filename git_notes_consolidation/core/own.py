@@ -76,7 +76,8 @@ def call_own(
     try: return function(*given)
     except Exception as e:
         at = traceback.extract_tb(e.__traceback__)[1:]  # None: it was called with too much or too little
-        where = f" in line {at[-1].lineno} of {Path(at[-1].filename).name}" if at else ""
+        file = f" of {Path(at[-1].filename).name}" if at and Path(at[-1].filename).exists() else ""
+        where = f" in line {at[-1].lineno}{file}" if at else ""
         raise OwnError(f"{name} failed{where}: {type(e).__name__}: {e}") from e
 
 

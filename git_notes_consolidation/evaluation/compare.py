@@ -335,7 +335,7 @@ def _said(x: float | None, low: float | None, high: float | None, sign: str = ""
     return "–" if x is None else f"{x:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #90971ac4
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Comparison:
     "What several ways came to on the same data."
     lines: tuple[Line, ...]
@@ -360,6 +360,10 @@ class Comparison:
         return need("pandas", "notebook").DataFrame.from_dict(rows, orient="index").fillna("")
 
     def _repr_html_(self) -> str: return str(self.frame().to_html())
+
+    def __repr__(self) -> str:
+        def shown(row: list[str]) -> str: return f"  {row[0]:29} {row[1]:20} {row[2]:23} {row[3]}"
+        return "\n\n".join("\n".join([title, *map(shown, rows)]) for title, _, rows in self.tables())
 
     def to_dict(self, date: str = "") -> dict[str, Any]:
         "For JSON: what was measured, on what, by which version."
@@ -389,20 +393,20 @@ def comparison_figure(lines: Sequence[Line], against: Mapping[str, str]) -> Figu
     "A row of panels for each kind, a panel for each measure."
     shown = {k: [*dict.fromkeys(x.measure for x in lines if x.kind == k)] for k in against}
     names = {k: [*dict.fromkeys(x.name for x in lines if x.kind == k)] for k in against}
-    wide = max(map(len, shown.values()))
+    wide, height = max(map(len, shown.values())), 110 + sum(34 * (len(n) + 2) for n in names.values())
     fig = need("plotly.subplots", "notebook").make_subplots(
         rows=len(shown), cols=wide, shared_yaxes=True, horizontal_spacing=0.04,
-        subplot_titles=[m for ms in shown.values() for m in [*ms, *[""] * (wide - len(ms))]],
-        row_heights=[len(n) + 1 for n in names.values()], vertical_spacing=0.3 / len(shown) ** 2)
+        subplot_titles=[t for k, ms in shown.items()
+                        for t in [f"{k}: {ms[0]}", *ms[1:], *[""] * (wide - len(ms))]],
+        row_heights=[len(n) + 1 for n in names.values()], vertical_spacing=65 / height)
     for r, (kind, ms) in enumerate(shown.items(), 1):
         for x in (x for x in lines if x.kind == kind and x.value is not None):
             at = {"row": r, "col": ms.index(x.measure) + 1}
             fig.add_trace(_panel(x), **at)
             if x.name == against[kind]: fig.add_vline(x=x.value, line={"color": "#bbb", "dash": "dot"}, **at)
         fig.update_yaxes(categoryorder="array", categoryarray=names[kind][::-1], row=r)
-    fig.update_layout(template=figure([]).layout.template, margin={"t": 90},
-                      height=110 + sum(34 * (len(n) + 2) for n in names.values()),
-                      title={"text": f"{', '.join(shown)} (orange: yours, black: the package's)"})
+    fig.update_layout(template=figure([]).layout.template, margin={"t": 90}, height=height,
+                      title={"text": "Orange is yours, black the package's, grey the simplest ways"})
     return fig.update_xaxes(range=[-0.03, 1.03])
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #d9f581f0

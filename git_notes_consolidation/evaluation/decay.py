@@ -9,7 +9,6 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-import numpy as np
 from git_notes_consolidation.retention.forecast import (
     EXPONENTS, Fitted, MODELS, Model, Snapshots, TWELVE, Touches, answered, by_time, fit, measures, sampled,
     touches_of)

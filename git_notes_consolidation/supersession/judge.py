@@ -12,7 +12,7 @@ from functools import partial
 from typing import Any, cast, get_args
 from ..core.memory import as_memory, Memory, repeat_key
 from ..core.models import Judgment, Relation
-from ..core.own import call_own, own_function, wrong_answer
+from ..core.own import call_own, own_function, own_version, wrong_answer
 from .assertions import abstain, explicit_claims
 from .editions import (
     changed_amount, exact_repeat, is_open, leaves_behind, resolution_of, same_title, values)
@@ -262,3 +262,8 @@ def judge_of(
 ) -> Callable[..., Judgment]:  # As `weigh`
     "The judge that the settings name."
     return partial(own_judgment, name, own_function(name)) if name else weigh
+
+
+def judge_version(name: str) -> str:
+    "Changes whenever the same pair may be judged otherwise."
+    return f"{name} {own_version(own_function(name))}" if name else JUDGE
