@@ -7,7 +7,7 @@ from __future__ import annotations
 import json, math, re, sqlite3, tempfile
 import numpy as np
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
 from dataclasses import dataclass
 from hashlib import sha256
 from pathlib import Path
@@ -21,9 +21,10 @@ from ..core.settings import SubconsciousnessConfig, WRITE_PROFILES
 from ..core.visible import estimate_tokens
 from .decay import file_touches
 from .pairs import TRAPS, load_pairs
+from .stories import write_project
 from .scoring import (
-    fixture, load_questions, rounded, sample_questions, wilson)
-from ..plots.figures import COLOURS, figure
+    Question, fixture, load_questions, plain, sample_questions, wilson)
+from ..plots.figures import COLOURS, escape_markup, figure, rounded
 from ..recall.rank import content_words
 from ..recall.search import RetrievalMode, own_order
 from ..recall.service import open_recall
@@ -33,8 +34,7 @@ from ..retention.score import own_decay
 from ..similarity.clusters import cluster_memories
 from ..similarity.embedders import OwnEmbedder, StaticEmbedder
 from ..similarity.lexical import Embedder, LexicalEmbedder
-from ..store.git import git, open_repo
-from ..store.reader import read_memories, write_memories
+from ..store.git import open_repo
 from ..summaries.extraction import summarize_cluster
 from ..summaries.verification import verify
 from ..supersession.judge import SURE, WORTH_ASKING, judge_pair, own_judgment, weigh
@@ -47,19 +47,25 @@ if TYPE_CHECKING:
 __all__ = ['Comparison', 'compare']
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #b03254da
+class Ends(NamedTuple):
+    "A value with both ends of its interval."
+    value: float
+    low: float
+    high: float
+
+    def __str__(self) -> str: return "{:.3f} [{:.3f}, {:.3f}]".format(*self)
+    def to_dict(self) -> dict[str, float]: return {k: round(x, 4) for k, x in self._asdict().items()}
+
+
 class Line(NamedTuple):
     "One measure of one way to do it."
     kind: str  # judges, rankers, decays, embedders or summarizers
     name: str
     role: str  # yours, package or baseline
     measure: str
-    value: float | None  # None: nothing was found that could be right
-    low: float | None
-    high: float | None
+    value: Ends | None  # None: nothing was found that could be right
     n: int  # Of so many
-    difference: float | None = None  # From what it is compared with
-    difference_low: float | None = None
-    difference_high: float | None = None
+    difference: Ends | None = None  # From what it is compared with
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #30d9faec
 def _drawn_ends(x: np.ndarray) -> tuple[float, float]:
@@ -73,28 +79,23 @@ def _ratio(sums: np.ndarray) -> np.ndarray:
     with np.errstate(divide="ignore", invalid="ignore"): return np.asarray(sums[..., 0] / sums[..., 1])
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #de8a6bc6
-class _Ends(NamedTuple):
-    "A value with both ends of its interval."
-    value: float
-    low: float
-    high: float
+def _ends_of(
+    counts: np.ndarray,  # (groups, 2)
+    drawn: np.ndarray,  # The value in each draw
+    whole: bool,  # Are whole things counted?
+) -> Ends | None:
+    (much, n), (low, high) = counts.sum(0).tolist(), _drawn_ends(drawn)
+    if not n: return None
+    least, most = wilson(round(much), round(n)) if whole else (low, high)
+    return Ends(much / n, min(low, least), max(high, most))
 
-    @classmethod
-    def of(
-        cls, counts: np.ndarray,  # (groups, 2)
-        drawn: np.ndarray,  # The value in each draw
-        whole: bool,
-    ) -> _Ends:
-        (much, n), (low, high) = counts.sum(0), _drawn_ends(drawn)
-        least, most = wilson(int(much), int(n)) if whole else (low, high)
-        return cls(float(_ratio(counts.sum(0))), min(low, least), max(high, most))
 
-    def less(self, other: _Ends, drawn: np.ndarray) -> _Ends:
-        "The difference."
-        d, (low, high) = self.value - other.value, _drawn_ends(drawn)
-        if low < high: return _Ends(d, low, high)
-        return _Ends(d, d - math.hypot(self.value - self.low, other.high - other.value),
-                     d + math.hypot(self.high - self.value, other.value - other.low))
+def _difference(x: Ends | None, base: Ends | None, drawn: np.ndarray) -> Ends | None:
+    if x is None or base is None: return None
+    d, (low, high) = x.value - base.value, _drawn_ends(drawn)
+    if low < high: return Ends(d, low, high)
+    return Ends(d, d - math.hypot(x.value - x.low, base.high - base.value),
+                d + math.hypot(x.high - x.value, base.value - base.low))
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #9d402704
 class Counted(NamedTuple):
@@ -112,17 +113,15 @@ def lines_of(
     seed: int = 0,
 ) -> Iterator[Line]:
     "Each measure with its interval and its difference."
-    groups = len(next(iter(found.values())).counts)
+    groups = len(found[against].counts)
     again = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), draws)
     drawn = {name: _ratio(np.tensordot(again, x.counts, 1)) for name, x in found.items()}
     for k, (measure, whole) in enumerate(measures.items()):
+        ends = {name: _ends_of(x.counts[:, k], drawn[name][:, k], whole) for name, x in found.items()}
         for name, x in found.items():
-            mine, base = (_Ends.of(found[n].counts[:, k], drawn[n][:, k], whole) for n in (name, against))
-            apart = mine.less(base, drawn[name][:, k] - drawn[against][:, k])
-            n, told = int(x.counts[:, k, 1].sum()), name != against and np.isfinite(apart.value)
-            value, low, high = map(rounded, mine if n else (None,) * 3)
-            yield Line(kind, name, x.role, measure, value, low, high, n,
-                       *map(rounded, apart if told else (None,) * 3))
+            apart = drawn[name][:, k] - drawn[against][:, k]
+            yield Line(kind, name, x.role, measure, ends[name], round(x.counts[:, k, 1].sum()),
+                       _difference(ends[name], ends[against], apart) if name != against else None)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #c7b230be
 class Bench(NamedTuple):
@@ -205,61 +204,53 @@ def by_cosine(embedder: Embedder, memories: Sequence[Memory]) -> Callable[[str, 
     return lambda question, _: X @ embedder.embed([question])[0]
 
 
-RANKERS: dict[str, Callable[[str, list[Memory]], Any]] = {
-    "newest first": lambda question, memories: [m.timestamp.timestamp() for m in memories], "BM25": bm25}
+RANKERS: dict[str, Any] = {
+    "newest first": lambda question, memories: [m.timestamp.timestamp() for m in memories], "BM25": bm25,
+    "cosine": StaticEmbedder()}
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #630c21d3
 @contextmanager
 def _recall(memories: Sequence[Memory]) -> Iterator[Callable[[str, Sequence[Memory]], list[str]]]:
     "The package's search, over a repository with these memories."
     with tempfile.TemporaryDirectory() as folder:
-        git(folder, "init", "-q", "--template=", "-b", "main")
-        repo, now = open_repo(folder), max(m.timestamp for m in memories)
-        write_memories(repo, memories)
-        own = {(m.summary, m.timestamp): m.id for m in memories}
-        there = {m.id: own[m.summary, m.timestamp] for m in read_memories(repo).memories}
+        repo, there = write_project({m.id: m for m in memories}, Path(folder))
+        now = max(m.timestamp for m in memories)
         asks = open_recall(repo.path, load_settings(env={}), embedder=StaticEmbedder(), clock=lambda: now)
-        def ranker(question: str, _: Sequence[Memory]) -> list[str]:
-            return [there[r.id] for r in asks.search(question, limit=20, mode=RetrievalMode.EXHAUSTIVE,
-                                                     include_summaries=False, count=False)]
-        yield ranker
+        yield lambda question, _: [there[r.id] for r in asks.search(
+            question, limit=20, mode=RetrievalMode.EXHAUSTIVE, include_summaries=False, count=False)]
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #a9200a42
-def _question_bench(kind: str, path: Path | None, memories: Sequence[Memory] | None, ask: Callable[..., Any],
+_Ask = Callable[[str, Any, list[Memory]], AbstractContextManager[Callable[[str, Sequence[Memory]], Any]]]
+
+
+def _question_bench(kind: str, path: Path | None, memories: Sequence[Memory] | None, ask: _Ask,
                     package: Mapping[str, Any], baselines: Mapping[str, Any]) -> Bench:
     "Questions, each of which was asked by itself."
     memories = [*(memories or sample_memories())]
     questions = load_questions(path) if path else sample_questions(memories)
+    def rank(name: str, ranker: Any, q: Question) -> float:
+        order = own_order(name, ranker, q.question, memories)
+        return next((n for n, i in enumerate(order, 1) if memories[i].id in q.keys), math.inf)
     def count(name: str, function: Any) -> np.ndarray:
-        with ask(name, function, memories) as ranker: orders = [ranker(q.question) for q in questions]
-        ranks = [next((n for n, i in enumerate(order, 1) if memories[i].id in q.keys), np.inf)
-                 for q, order in zip(questions, orders)]
+        with ask(name, function, memories) as ranker: ranks = [rank(name, ranker, q) for q in questions]
         return np.array([[(r <= 5, 1), (1 / r, 1)] for r in ranks], float)
     what = f"questions to {len(memories)} memories"
     return Bench(kind, _source(path or fixture("sample_questions"), len(questions), what),
                  {"answer among five": True, "mean reciprocal rank": False}, count, package, baselines)
 
 
-@contextmanager
-def _ask_ranker(name: str, function: Any, memories: list[Memory]) -> Iterator[Callable[[str], list[int]]]:
-    if function is not None: yield lambda question: own_order(name, function, question, memories); return
-    with _recall(memories) as ranker: yield lambda question: own_order(name, ranker, question, memories)
-
-
-@contextmanager
-def _ask_embedder(name: str, function: Any, memories: list[Memory]) -> Iterator[Callable[[str], list[int]]]:
-    ranker = function if function is bm25 else by_cosine(
-        function if hasattr(function, "embed") else OwnEmbedder(name, function), memories)
-    yield lambda question: own_order(name, ranker, question, memories)
-
-
 def ranker_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
-    cosine = {"cosine": lambda question, ms: by_cosine(StaticEmbedder(), ms)(question, ms)}
-    return _question_bench("rankers", path, memories, _ask_ranker, {"gnc recall": None}, RANKERS | cosine)
+    def ask(name: str, f: Any, ms: list[Memory]) -> Any:
+        if f is None: return _recall(ms)
+        return nullcontext(by_cosine(f, ms) if hasattr(f, "embed") else f)
+    return _question_bench("rankers", path, memories, ask, {"gnc recall": None}, RANKERS)
 
 
 def embedder_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
-    return _question_bench("embedders", path, memories, _ask_embedder, {"word pieces": StaticEmbedder()},
+    def ask(name: str, f: Any, ms: list[Memory]) -> Any:
+        if f is bm25: return nullcontext(f)
+        return nullcontext(by_cosine(f if hasattr(f, "embed") else OwnEmbedder(name, f), ms))
+    return _question_bench("embedders", path, memories, ask, {"word pieces": StaticEmbedder()},
                            {"hashed words": LexicalEmbedder(), "BM25, no vectors": bm25})
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #a80019c2
@@ -331,8 +322,8 @@ _BENCHES: dict[str, Callable[..., Bench]] = {
 _ROLES = {"yours": (COLOURS[1], "diamond"), "package": ("#222", "circle"), "baseline": ("#999", "square")}
 
 
-def _said(x: float | None, low: float | None, high: float | None, sign: str = "") -> str:
-    return "–" if x is None else f"{x:{sign}.3f} [{low:{sign}.3f}, {high:{sign}.3f}]"
+# %% ../../nbs/18_evaluation/07_compare.ipynb #4f97a097
+def _signed(x: Ends | None) -> str: return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*x) if x else "–"
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #90971ac4
 @dataclass(frozen=True, repr=False)
@@ -345,30 +336,27 @@ class Comparison:
     def tables(self) -> Iterator[tuple[str, list[str], list[list[str]]]]:  # Title, columns, rows
         "One for each kind and measure."
         for kind, measure in dict.fromkeys((x.kind, x.measure) for x in self.lines):
-            mine, d = [x for x in self.lines if (x.kind, x.measure) == (kind, measure)], self.data[kind]
+            d = self.data[kind]
             yield (f"{kind}: {measure}, on {d['items']:,} {d['of']} ({d['file']})",
                    ["", measure, f"difference from {self.against[kind]}", "n"],
-                   [[f"{x.name}{' (yours)' * (x.role == 'yours')}", _said(x.value, x.low, x.high),
-                     _said(*x[-3:], sign="+"), f"{x.n:,}"] for x in mine])
+                   [[f"{x.name}{' (yours)' * (x.role == 'yours')}", str(x.value or "–"),
+                     _signed(x.difference), f"{x.n:,}"]
+                    for x in self.lines if (x.kind, x.measure) == (kind, measure)])
 
-    def frame(self) -> Any:
-        "The same as one table of pandas, a row for each way."
-        rows: dict[Any, dict[str, str]] = {(x.kind, x.name): {} for x in self.lines}
-        for x in self.lines:
-            rows[x.kind, x.name] |= {x.measure: _said(x.value, x.low, x.high),
-                                     f"{x.measure}, difference": _said(*x[-3:], sign="+")}
-        return need("pandas", "notebook").DataFrame.from_dict(rows, orient="index").fillna("")
-
-    def _repr_html_(self) -> str: return str(self.frame().to_html())
+    def _repr_html_(self) -> str:
+        frame = need("pandas", "notebook").DataFrame
+        return "".join(f"<p>{escape_markup(title)}</p>{frame(rows, columns=columns).to_html(index=False)}"
+                       for title, columns, rows in self.tables())
 
     def __repr__(self) -> str:
-        def shown(row: list[str]) -> str: return f"  {row[0]:29} {row[1]:20} {row[2]:23} {row[3]}"
-        return "\n\n".join("\n".join([title, *map(shown, rows)]) for title, _, rows in self.tables())
+        lines = ((title, *("  {:29} {:20} {:23} {}".format(*row) for row in rows))
+                 for title, _, rows in self.tables())
+        return "\n\n".join(map("\n".join, lines))
 
     def to_dict(self, date: str = "") -> dict[str, Any]:
         "For JSON: what was measured, on what, by which version."
-        return {"version": __version__, "date": date, "data": dict(self.data), "against": dict(self.against),
-                "results": [x._asdict() for x in self.lines]}
+        return {"version": __version__, "date": date, "data": plain(self.data), "against": dict(self.against),
+                "results": [plain(x._asdict()) for x in self.lines]}
 
     def to_json(
         self, date: str,  # Of the measurement: "2026-11-30"
@@ -379,32 +367,33 @@ class Comparison:
     def figure(self) -> Figure: return comparison_figure(self.lines, self.against)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #23648dc4
-def _panel(x: Line) -> dict[str, Any]:
+def _dot(x: Line) -> dict[str, Any]:
     "A dot with its interval."
-    colour, symbol = _ROLES[x.role]
-    v, low, high = x.value or 0.0, x.low or 0.0, x.high or 0.0
+    (colour, symbol), (v, low, high) = _ROLES[x.role], rounded(x.value or ())
     return {"type": "scatter", "x": [v], "y": [x.name], "mode": "markers", "showlegend": False,
             "marker": {"color": colour, "symbol": symbol, "size": 10},
-            "error_x": {"type": "data", "symmetric": False, "array": [round(high - v, 4)],
-                        "arrayminus": [round(v - low, 4)], "color": colour}}
+            "error_x": {"type": "data", "symmetric": False, "array": [high - v], "arrayminus": [v - low],
+                        "color": colour}}
 
 
 def comparison_figure(lines: Sequence[Line], against: Mapping[str, str]) -> Figure:
     "A row of panels for each kind, a panel for each measure."
-    shown = {k: [*dict.fromkeys(x.measure for x in lines if x.kind == k)] for k in against}
-    names = {k: [*dict.fromkeys(x.name for x in lines if x.kind == k)] for k in against}
+    shown, names = ({k: [*dict.fromkeys(x[at] for x in lines if x.kind == k)] for k in against}
+                    for at in (3, 1))
     wide, height = max(map(len, shown.values())), 110 + sum(34 * (len(n) + 2) for n in names.values())
     fig = need("plotly.subplots", "notebook").make_subplots(
-        rows=len(shown), cols=wide, shared_yaxes=True, horizontal_spacing=0.04,
+        rows=len(shown), cols=wide, shared_yaxes=True, horizontal_spacing=0.04, vertical_spacing=65 / height,
         subplot_titles=[t for k, ms in shown.items()
                         for t in [f"{k}: {ms[0]}", *ms[1:], *[""] * (wide - len(ms))]],
-        row_heights=[len(n) + 1 for n in names.values()], vertical_spacing=65 / height)
-    for r, (kind, ms) in enumerate(shown.items(), 1):
-        for x in (x for x in lines if x.kind == kind and x.value is not None):
-            at = {"row": r, "col": ms.index(x.measure) + 1}
-            fig.add_trace(_panel(x), **at)
-            if x.name == against[kind]: fig.add_vline(x=x.value, line={"color": "#bbb", "dash": "dot"}, **at)
-        fig.update_yaxes(categoryorder="array", categoryarray=names[kind][::-1], row=r)
+        row_heights=[len(n) + 1 for n in names.values()])
+    rows = {k: r for r, k in enumerate(shown, 1)}
+    for x in lines:
+        if x.value is None: continue
+        at = {"row": rows[x.kind], "col": shown[x.kind].index(x.measure) + 1}
+        fig.add_trace(_dot(x), **at)
+        if x.name == against[x.kind]:
+            fig.add_vline(x=x.value.value, line={"color": "#bbb", "dash": "dot"}, **at)
+    for k, r in rows.items(): fig.update_yaxes(categoryorder="array", categoryarray=names[k][::-1], row=r)
     fig.update_layout(template=figure([]).layout.template, margin={"t": 90}, height=height,
                       title={"text": "Orange is yours, black the package's, grey the simplest ways"})
     return fig.update_xaxes(range=[-0.03, 1.03])

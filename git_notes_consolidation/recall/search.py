@@ -648,8 +648,8 @@ def answering_order(
     return [replace(pool[n], score=float(share[n] / share.sum()), newer=last(n)) for n in order]
 
 # %% ../../nbs/14_recall/02_search.ipynb #62dc9791
-_RANKED = ("a ranker returns the memories or their ids in its order, or one number for each memory, greater is "
-           "better")
+_RANKED = ("a ranker returns the memories or their ids in its order, or one number for each memory, greater "
+           "is better")
 
 
 def own_order(

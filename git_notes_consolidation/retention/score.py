@@ -112,8 +112,8 @@ def own_decay(
     try:
         if 0 <= float(said) <= 1: return float(said)
     except (TypeError, ValueError): pass
-    raise wrong_answer(name, said, f"a decay returns a number from 0 to 1 (it was asked about {age:.1f} days and "
-                                   f"{uses} uses)")
+    raise wrong_answer(name, said, "a decay returns a number from 0 to 1 (it was asked about "
+                                   f"{age:.1f} days and {uses} uses)")
 
 # %% ../../nbs/06_retention/01_score.ipynb #d974128b
 def factors_of(

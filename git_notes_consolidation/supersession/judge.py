@@ -233,8 +233,8 @@ def denies_replacement(
     return said.relation != "supersede" and said.confidence >= WORTH_ASKING
 
 # %% ../../nbs/10_supersession/10_judge.ipynb #81bda70c
-_ALLOWED = (f"a judge returns one of {', '.join(get_args(Relation))}, a probability from 0 to 1 that the newer "
-            "memory replaces the older one, a Judgment, or None")
+_ALLOWED = (f"a judge returns one of {', '.join(get_args(Relation))}, a probability from 0 to 1 that the "
+            "newer memory replaces the older one, a Judgment, or None")
 
 
 def own_judgment(
@@ -249,7 +249,8 @@ def own_judgment(
     if isinstance(said, Judgment): return said
     if said is None: return abstain(f"{name} says nothing")
     if isinstance(said, str) and said in get_args(Relation):
-        return Judgment(cast(Relation, said), "full" if said == "supersede" else None, 1.0, None, f"{name} says so")
+        kind: Any = "full" if said == "supersede" else None
+        return Judgment(cast(Relation, said), kind, 1.0, None, f"{name} says so")
     try: p = -1.0 if isinstance(said, str) else float(said)
     except (TypeError, ValueError): p = -1.0
     if not 0 <= p <= 1: raise wrong_answer(name, said, _ALLOWED)

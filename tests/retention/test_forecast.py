@@ -172,7 +172,7 @@ def test_evaluate_retention_as_a_command(tmp_path, few, twelve):
     lines = [f"{h.name},{i},{d},{'D' if g else 'M'}" for h in twelve if h.name in names for i, d, g in zip(h.item.tolist(), h.day.tolist(), h.gone.tolist())]
     path.write_text("\n".join(["repo,item,day,kind", *lines]) + "\n")
     told = json.loads(gnc_process("evaluate", "retention", "--data", str(path), "--json").out)
-    value = {x["name"]: x["value"] for x in told["results"]}
+    value = {x["name"]: x["value"]["value"] for x in told["results"]}
     assert value["none"] == 0.5 and value["the default score"] > 0.65 and value["ACT-R"] > 0.65
     bad = gnc_process("evaluate", "retention", "--data", str(tmp_path / "none.csv"))
     assert bad.code == 2 and "none.csv" in bad.err
