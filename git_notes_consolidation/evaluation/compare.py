@@ -402,9 +402,11 @@ def comparison_figure(lines: Sequence[Line], against: Mapping[str, str]) -> Figu
 def _named(given: Any) -> dict[str, Any]:
     "Functions by name: given with names, as functions, or as module:function."
     if isinstance(given, Mapping): return dict(given)
-    rows = [given] if callable(given) or isinstance(given, str) else [*given]
-    return {x if isinstance(x, str) else getattr(x, "__name__", type(x).__name__):
-            own_function(x) if isinstance(x, str) else x for x in rows}
+    rows, out = [given] if callable(given) or isinstance(given, str) else [*given], dict[str, Any]()
+    for n, x in enumerate(rows, 1):
+        name = x if isinstance(x, str) else getattr(x, "__name__", type(x).__name__)
+        out[f"{name} {n}" if name in out else name] = own_function(x) if isinstance(x, str) else x
+    return out
 
 
 def _path(kind: str, data: Any, several: bool) -> Path | None:
@@ -422,7 +424,9 @@ def _compared(bench: Bench, given: Mapping[str, Any], against: str,
     found = {name: Counted(role, bench.tally(name, f)) for role, ways in roles.items()
              for name, f in ways.items()}
     if base not in found: raise OwnError(f"against: there is no {base!r}; choose from {', '.join(found)}")
-    return [*lines_of(bench.kind, found, bench.measures, base, draws, seed)], base
+    lines = [*lines_of(bench.kind, found, bench.measures, base, draws, seed)]
+    told = {x.measure for x in lines if x.value}  # Data without traps has nothing to say of them
+    return [x for x in lines if x.measure in told], base
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #acd03105
 def compare(

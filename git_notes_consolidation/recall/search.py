@@ -663,7 +663,7 @@ def own_order(
     try: rows = [*said]
     except TypeError: rows = [None]
     place = {m.id: n for n, m in enumerate(memories)}
-    if all(isinstance(x, (Memory, str)) for x in rows) and (rows or not memories):
+    if all(isinstance(x, (Memory, str)) for x in rows):
         ids = [x.id if isinstance(x, Memory) else x for x in rows]
         if {*ids} <= place.keys(): return [*dict.fromkeys([place[i] for i in ids] + [*place.values()])]
     try: scores = np.array([float("nan") if isinstance(x, (str, Memory)) else x for x in rows], float)
