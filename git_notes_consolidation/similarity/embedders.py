@@ -479,8 +479,8 @@ class OwnEmbedder(_Calibrated):
         try: X = np.array(said, np.float64)
         except (TypeError, ValueError): X = np.zeros(0)
         if X.ndim != 2 or X.shape[0] != len(texts) or not X.shape[1] or not np.isfinite(X).all():
-            raise wrong_answer(self.label, said, "an embedder returns one row of numbers for each text, all of "
-                               f"one length (it was given {len(texts)})")
+            raise wrong_answer(self.label, said, "an embedder returns one row of numbers for each text, all "
+                               f"of one length (it was given {len(texts)})")
         self.__dict__["_seen"] = X.shape[1]
         X[[not tokens(t) for t in texts]] = 0.0
         return round_vectors(X)
