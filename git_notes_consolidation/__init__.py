@@ -72,4 +72,5 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "evaluation.scoring": "wilson evaluate_dates load_dated",
     "evaluation.pairs": "load_pairs evaluate_pairs evaluate_candidates",
     "evaluation.stories": "evaluate_chains load_chains",
+    "evaluation.compare": "compare",
 })

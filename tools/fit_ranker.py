@@ -18,7 +18,7 @@ from scipy.optimize import minimize
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
 from git_notes_consolidation.evaluation.scoring import Question, load_questions, sample_questions, share
-from git_notes_consolidation.evaluation.stories import load_stories, write_story
+from git_notes_consolidation.evaluation.stories import load_stories, write_project
 from git_notes_consolidation.recall.search import HITS, PAIRS, SUMS, Seen, Weights, answering_order, see, succession, sum_features, weights_of
 from git_notes_consolidation.recall.service import SURE, TWO, open_recall
 from git_notes_consolidation.research.lab import scratch
@@ -71,7 +71,7 @@ def story_cases(stories, settings, embedder):
     whole = replace(stories[0], memories={key[s.id, k]: m for s in stories for k, m in s.memories.items()})
     asked, now, out = [(s, q) for s in stories for q in s.questions], max(s.now for s in stories), []
     with tempfile.TemporaryDirectory() as home:
-        repo, named = write_story(whole, Path(home))
+        repo, named = write_project(whole.memories, Path(home))
         for (s, q), got in zip(asked, find(repo.path, ((q.text, None) for _, q in asked), settings, embedder, now)):
             of = [named.get(r.id, "").partition("\n") for r in got[0]] if got else []
             if got: out.append(story_case(s, q, *got, [k if story == s.id else None for story, _, k in of]))

@@ -16,6 +16,7 @@ from typing import Any, NamedTuple
 from .scan import Scanned, collapse
 from ..core.memory import Memory
 from ..core.models import ConsolidationPhase, EdgeType, Failed, Judgment, MemoryEdge
+from ..core.own import OwnError
 from ..core.runtime import parallel_map, process_count
 from ..observability.tracing import span
 from ..similarity.lexical import LexicalEmbedder
@@ -23,7 +24,7 @@ from ..similarity.neighbours import SearchVectors, shared_older
 from ..store.state import refused, State
 from ..store.versions import merged_into, replaced_at
 from ..supersession.judge import (
-    DOUBTED, SURE, behind_others, chance, denies_replacement, to_confirm, unsure, weigh)
+    DOUBTED, SURE, behind_others, chance, denies_replacement, judge_of, to_confirm, unsure)
 from ..supersession.questions import to_ask_about
 from ..text.topics import other_scope
 from ..text.words import (
@@ -151,6 +152,7 @@ class Share(NamedTuple):
     "Pairs to judge, all of a newer memory in a row, and the embedder's line for a title that comes again."
     pairs: tuple[tuple[int, Memory, Memory, float | None], ...]  # Number, newer, older, cosine
     least: float
+    judge: str = ""  # The user's own, as module:function
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #552c03e0
 def _shares(s: Scanned, current: Sequence[Memory], pairs: Sequence[_Pair], n: int) -> list[Share]:
@@ -158,7 +160,7 @@ def _shares(s: Scanned, current: Sequence[Memory], pairs: Sequence[_Pair], n: in
     if n > 1: rows.sort(key=lambda r: (r[1].namespace, r[0]))
     size, at, dealt = -(-len(rows) // n) or 1, dict[str, int](), defaultdict[int, list[Any]](list)
     for k, row in enumerate(rows): dealt[at.setdefault(row[1].id, k // size)].append(row)
-    return [Share(tuple(x), s.embedder.same_title) for x in dealt.values()]
+    return [Share(tuple(x), s.embedder.same_title, s.config.judge) for x in dealt.values()]
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #d7bcca70
 def _behind(newer: Memory, olders: Sequence[Memory]) -> Sequence[float | None]:
@@ -169,12 +171,13 @@ def _behind(newer: Memory, olders: Sequence[Memory]) -> Sequence[float | None]:
 
 def judge_pairs(share: Share) -> list[tuple[int, Judgment | str]]:
     "What the pairs of a share come to, where that is anything, by number; an error in words."
-    out: list[tuple[int, Judgment | str]] = []
+    out, weigh = list[tuple[int, Judgment | str]](), judge_of(share.judge)
     for _, rows in groupby(share.pairs, key=lambda p: p[1].id):
         mine = [*rows]
         for (n, newer, older, x), far in zip(mine, _behind(mine[0][1], [p[2] for p in mine])):
             likely = None if far is None else partial(chance, older, newer, far)
             try: j = weigh(older, newer, similarity=x, least=share.least, chance=likely)
+            except OwnError: raise  # Of a judge of the user's own: it would say the same of all pairs
             except Exception as e: out.append((n, f"{type(e).__name__}: {e}")); continue
             if j.relation != "coexist": out.append((n, j))
     return out

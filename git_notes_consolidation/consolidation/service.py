@@ -34,7 +34,7 @@ from ..llm.client import Client, Model, Parser, as_client, ask_all
 from ..llm.prompts import JUDGE_PROMPT
 from ..llm.summary_prompts import EDGES_PROMPT, SUMMARY_PROMPT, SUPPORT_PROMPT
 from ..llm.protocol import Answer, Request
-from ..supersession.judge import JUDGE
+from ..supersession.judge import judge_version
 from ..summaries.extraction import SUMMARIZER
 from .scan import (
     Looking, Scanned, Scope, TORN, View, base_in, base_of, catch_up, collapse, living_memories, refs_digest,
@@ -259,7 +259,8 @@ class ConsolidationService(Looking):
         # How much a run may do changes no relation
         asked = replace(self.settings, config=replace(self.settings.config, max_change=1.0))
         prompts = (JUDGE_PROMPT, SUMMARY_PROMPT, SUPPORT_PROMPT, EDGES_PROMPT) if self.client else ()
-        return digest("settled", asked.id, self.embedder.name, JUDGE, SUMMARIZER, prompts, read)
+        judge = judge_version(self.settings.config.judge)
+        return digest("settled", asked.id, self.embedder.name, judge, SUMMARIZER, prompts, read)
 
 # %% ../../nbs/13_consolidation/05_service.ipynb #6394902a
 class Stale(Guard):

@@ -9,6 +9,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "runtime": "need process_count parallel_map write_ahead",
     "visible": "estimate_tokens token_counter visible json_line inert restored",
     "startup": "find_file read_file from_yaml from_toml remedy NOT_FETCHED FETCH_NOTES PARTIAL",
+    "own": "OwnError",
     "settings": "ConfigError RetentionConfig SubconsciousnessConfig PRESETS NAMESPACE_IMPORTANCE "
         "DEFAULT_IMPORTANCE",
     "loading": "HOOK_CONFIG parse_setting known_setting variable_name plugin_settings file_setting "

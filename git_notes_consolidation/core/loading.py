@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any
 from git_notes_consolidation.core.settings import (
     ConfigError, LLM_PROVIDERS, PRESETS, PROGRAMS, RETIRED, Reach, SubconsciousnessConfig, WRITE_PROFILES,
-    days_by_namespace)
+    days_by_namespace, names_function)
 from .memory import digest
 from .startup import find_file, parse_file, read_file
 
@@ -137,7 +137,7 @@ def file_setting(
     held = value
     if reach and type(x) in (int, float):
         held = reach.least if x < reach.least else reach.most if x > reach.most else value
-    ignored = not reach or x in reach.but
+    ignored = not reach or x in reach.but or names_function(x)
     if ignored or held is not value:
         said = f"{name} is ignored" if ignored else f"{name} = {x:g} counts as {held:g}"
         remarks.append(f"{origin}: {said}, because the file may have come with a repository; "
@@ -221,9 +221,11 @@ class Settings:
         and how one memory is written could not."""
         return digest("cfg", {k: str(v) for k,
                               v in asdict(self.config).items() if not k.startswith(_ELSEWHERE)
-                              and (k, v) != ("retention_days", "")})
+                              and (k, v) not in _NEW})
 
 
+# Settings that came later: while they say nothing, a plan's name stays what it was
+_NEW = (("retention_days", ""), ("judge", ""), ("ranker", ""))
 _ELSEWHERE = ("embedding_model_dir", "workers", "hook_", "event_", "summaries_", "context_", "write_", "log_")
 
 # %% ../../nbs/01_core/07_loading.ipynb #719521c7

@@ -17,14 +17,33 @@ __all__ = ['PRESETS', 'TIERS', 'DEFAULT_RETENTION_HALF_LIFE_DAYS', 'DEFAULT_ACTI
            'DEFAULT_SUMMARIES_MIN_CONFIDENCE', 'DEFAULT_SUMMARIES_PRIORITIZE', 'NAMESPACE_IMPORTANCE',
            'DEFAULT_IMPORTANCE', 'RetentionConfig', 'SubconsciousnessConfig']
 
+# %% ../../nbs/01_core/06_settings.ipynb #96ec02e5
+_FUNCTION = re.compile(r"[^:\s][^:\n\0]*(?<!\s):[^\W\d]\w*|[A-Za-z]:[\\/][^:\n\0]+:[^\W\d]\w*")
+
+
+def names_function(
+    value: object,  # Of a setting
+) -> bool:
+    "Does it name a function of the user's own: `module:function`, or `/path/to/file.py:function`?"
+    return isinstance(value, str) and len(value) < 500 and bool(_FUNCTION.fullmatch(value))
+
 # %% ../../nbs/01_core/06_settings.ipynb #cd6d22b3
 class _Checked:
     "What the settings of all chapters begin with."
     def __post_init__(self) -> None: pass
 
-    def _one_of(self, name: str, known: Collection[str]) -> None:
-        if getattr(self, name) not in known:
-            raise ConfigError(f"{name} must be one of {', '.join(known)}, not {getattr(self, name)!r}")
+    def _one_of(self, name: str, known: Collection[str], own: str = "") -> None:
+        "One of those that are known, or, where `own` says what it is given, a function of the user's own."
+        said = getattr(self, name)
+        if said in known or own and names_function(said): return
+        more = f", or module:function of your own, called as {own}" if own else ""
+        raise ConfigError(f"{name} must be one of {', '.join(known)}{more}, not {said!r}")
+
+    def _function(self, name: str, own: str) -> None:
+        said = getattr(self, name)
+        if said and not names_function(said):
+            raise ConfigError(f"{name} must be empty, or module:function of your own, called as {own}, "
+                              f"not {said!r}")
 
     def _between(self, low: float, high: float, *names: str) -> None:
         for name in names:
@@ -75,7 +94,8 @@ class RetentionSettings(_Checked):
     "How memories fade and where the tiers begin."
     # What these numbers begin with: default, gnm, subcog or mycelic; each can still be set by itself
     retention_preset: str = in_file("default")
-    # How recency fades: exponential, power, or act-r, which counts every access; `gnc research tune` fits it
+    # How recency fades: exponential, power, or act-r, which counts every access; `gnc research tune` fits it.
+    # Or a function of your own, decay(age_days, uses) to 0..1, as module:function, which no file may name
     decay: str = in_file("exponential")
     decay_exponent: float = in_file(0.75)  # Of power and act-r: the greater, the faster at first
     retention_half_life_days: float = in_file(30.0)  # Days for recency to halve
@@ -92,7 +112,7 @@ class RetentionSettings(_Checked):
     def __post_init__(self) -> None:
         super().__post_init__()
         self._one_of("retention_preset", PRESETS)
-        self._one_of("decay", DECAYS)
+        self._one_of("decay", DECAYS, "decay(age_days, uses)")
         self._between(0.05, 3, "decay_exponent")
         self._between(0.01, math.inf, "retention_half_life_days", "importance_half_life_days")
         self._not_negative("grace_days", "recency_weight", "activation_weight", "importance_weight")
@@ -153,7 +173,7 @@ EMBEDDERS = ("lexical", "minilm", "plugin", "endpoint")
 @dataclass(frozen=True)
 class SimilaritySettings(_Checked):
     "What makes vectors and clusters."
-    # What makes vectors: lexical, minilm, plugin or endpoint
+    # What makes vectors: lexical, minilm, plugin, endpoint, or embedder(texts) of your own as module:function
     embedder: str = in_file("lexical", but=("endpoint",))
     # Directory with MiniLM's model.onnx and tokenizer.json; none: the Hugging Face cache
     embedding_model_dir: str = ""
@@ -167,7 +187,7 @@ class SimilaritySettings(_Checked):
 
     def __post_init__(self) -> None:
         super().__post_init__()
-        self._one_of("embedder", EMBEDDERS)
+        self._one_of("embedder", EMBEDDERS, "embedder(texts)")
         t = self.consolidation_threshold
         if t is not None and not 0 < t < 1:
             raise ConfigError(f"consolidation_threshold is a cosine similarity between 0 and 1, not {t}")
@@ -217,11 +237,14 @@ class ConsolidationSettings(_Checked):
     max_change: float = in_file(0.10, most=0.10)
     # Run after each run, with its event as JSON on standard input
     event_command: str = ""
+    # judge(older, newer) of your own as module:function, in the place of the rules; not read from files
+    judge: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._between(0, 1, "max_change")
         self._not_negative("workers")
+        self._function("judge", "judge(older, newer)")
 
 # %% ../../nbs/01_core/06_settings.ipynb #b937f200
 PRIORITIES = ("relevance", "recency", "activation")
@@ -250,11 +273,15 @@ class SessionSettings(_Checked):
     context_token_budget: int = in_file(4000, most=20_000)
     context_min_tier: str = in_file("warm")  # Memories further away stay out: hot, warm, cold or archived
     context_max_per_namespace: int = in_file(10, most=100)  # Memories of one namespace in it
+    # ranker(question, memories) of your own as module:function, which orders what was found; not read from
+    # files
+    ranker: str = ""
 
     def __post_init__(self) -> None:
         super().__post_init__()
         self._one_of("summaries_prioritize", PRIORITIES)
         self._one_of("context_min_tier", TIERS)
+        self._function("ranker", "ranker(question, memories)")
         self._between(0, 1, "summaries_min_confidence")
         self._not_negative("consolidation_batch_size", "consolidation_interval_hours", "hook_idle_minutes",
                            "summaries_max", "summaries_token_budget", "context_token_budget",

@@ -8,5 +8,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
         "evaluate_candidates",
     "prompts": "FourWayReport evaluate_four_ways",
     "stories": "Chain ChainReport load_chains evaluate_chains",
-    "decay": "Tuned tuned evaluate_retention file_touches memory_touches",
+    "decay": "Tuned tuned file_touches memory_touches",
+    "compare": "compare Comparison",
 })

@@ -9,17 +9,16 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from datetime import datetime
 from typing import Any
-import numpy as np
-from ..retention.forecast import (
-    BadTable, EXPONENTS, Fitted, MODELS, Model, Snapshots, TWELVE, Touches, answered, by_repository, by_time,
-    fit, left_out, measures, sampled, snapshots, touches_of)
+from git_notes_consolidation.retention.forecast import (
+    EXPONENTS, Fitted, MODELS, Model, Snapshots, TWELVE, Touches, answered, by_time, fit, measures, sampled,
+    touches_of)
 from ..staleness.history import LOG, tip_of
 from ..core.memory import Memory, as_utc
 from ..store.events import Events
 from ..store.git import Repo, git
 
 # %% auto #0
-__all__ = ['changes', 'file_touches', 'memory_touches', 'too_few', 'Tuned', 'compare_models', 'tuned', 'evaluate_retention']
+__all__ = ['changes', 'file_touches', 'memory_touches', 'too_few', 'Tuned', 'compare_models', 'tuned']
 
 # %% ../../nbs/18_evaluation/06_decay.ipynb #8734bbd7
 def changes(
@@ -169,25 +168,3 @@ def tuned(
         notes.append("ACT-R forecasts this history no better than the designs' score: stay with the default")
     return Tuned(source, len(s), int(s.needed.sum()), table, best,
                  {"decay": "act-r", "decay_exponent": best.parameter} if better else {}, tuple(notes))
-
-# %% ../../nbs/18_evaluation/06_decay.ipynb #a4254043
-def evaluate_retention(
-    histories: list[Touches],
-    models: Iterable[Model] = MODELS,
-# rows, needed, repositories, measures by way to fade: over all rows and the mean over repositories
-) -> dict[str, Any]:
-    "How well each way to fade forecasts what was needed."
-    s = snapshots(histories)
-    if not 0 < s.needed.sum() < len(s):
-        raise BadTable(
-            "nothing to forecast: fewer than four months of history, or nothing was ever touched again")
-    chances = {"fixed: the numbers of twelve projects": TWELVE.predict(s)}
-    if len(histories) > 1: chances |= {f"left out: {m.name}": left_out(m, s) for m in models}
-    return {"rows": len(s), "needed": int(s.needed.sum()), "repositories": len(np.unique(s.repo)),
-            "measures": {name: measures(p, s.needed) | {f"mean_{k}": v for k, v in _mean(p, s).items()}
-                         for name, p in chances.items()}}
-
-
-def _mean(p: np.ndarray, s: Snapshots) -> dict[str, float]:
-    each = [*by_repository(p, s).values()]
-    return {k: float(np.nanmean([e[k] for e in each])) for k in ("auc", "log_loss", "ece")}

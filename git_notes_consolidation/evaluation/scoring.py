@@ -214,9 +214,10 @@ def load_rows(path: Path | str, parse: Callable[[Mapping[str, Any]], _Row]) -> t
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #9576da63
 def fixture(
     name: str,  # "supersession" for the pairs, "supersession_chains" for the chains
+    ending: str = "jsonl",
 ) -> Path:
     "A file of labelled data that comes with the package."
-    return Path(str(files("git_notes_consolidation") / "data" / f"{name}.jsonl"))
+    return Path(str(files("git_notes_consolidation") / "data" / f"{name}.{ending}"))
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #1e66ebe2
 LOCKED = "locked"

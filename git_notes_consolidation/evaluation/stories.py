@@ -278,11 +278,15 @@ class StoryOutcome(NamedTuple):
     not_told: tuple[tuple[str, bool], ...]  # What must not be told, and whether it is not
 
 
-def write_story(story: Story, home: Path) -> tuple[Repo, dict[str, str]]:  # And a key for each id
+def write_project(
+    memories: Mapping[str, Memory],  # By key
+    home: Path,  # An empty folder
+) -> tuple[Repo, dict[str, str]]:  # And a key for each id
+    "A repository with these memories."
     git(home, "init", "--quiet", "--template=", "--initial-branch=main")
     repo = open_repo(home)
-    write_memories(repo, [*story.memories.values()])
-    key = {(m.summary, m.timestamp): k for k, m in story.memories.items()}
+    write_memories(repo, [*memories.values()])
+    key = {(m.summary, m.timestamp): k for k, m in memories.items()}
     return repo, {m.id: key[m.summary, m.timestamp] for m in read_memories(repo).memories}
 
 
@@ -315,7 +319,7 @@ def _true_of(pair: tuple[str, str], relation: str, truth: Mapping[tuple[str, str
 def play(story: Story, settings: Settings) -> StoryOutcome:
     "One story, from its notes to what the next session is told."
     with tempfile.TemporaryDirectory() as folder:
-        repo, key = write_story(story, Path(folder))
+        repo, key = write_project(story.memories, Path(folder))
         def answers() -> list[Answer]:
             asking = open_recall(repo.path, settings, embedder=StaticEmbedder(), clock=lambda: story.now)
             return [first_answer(asking, q.text) for q in story.questions]

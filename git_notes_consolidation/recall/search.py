@@ -15,6 +15,7 @@ import numpy as np
 from ..store import tables as store_tables
 from ..core.settings import RetentionConfig
 from ..core.memory import Memory, UTC, as_utc, digest
+from ..core.own import call_own, own_function, wrong_answer
 from ..core.models import (
     EdgeType, MemoryEdge, MemoryMetadata, MemoryTier, RetentionScore, json_values)
 from ..observability.telemetry import count
@@ -645,3 +646,40 @@ def answering_order(
         k = end_of(n, lambda i: j if place[j := newer.get(i, i)] < place[n] else i)
         return None if k == n else pool[k].id
     return [replace(pool[n], score=float(share[n] / share.sum()), newer=last(n)) for n in order]
+
+# %% ../../nbs/14_recall/02_search.ipynb #62dc9791
+_RANKED = ("a ranker returns the memories or their ids in its order, or one number for each memory, greater "
+           "is better")
+
+
+def own_order(
+    name: str,
+    ranker: Callable[[str, list[Memory]], Any],
+    question: str,
+    memories: Sequence[Memory],
+) -> list[int]:  # Places in `memories`, best first
+    "The order that a ranker of the user's own makes."
+    said = call_own(name, ranker, question, [*memories])
+    try: rows = [*said]
+    except TypeError: rows = [None]
+    place = {m.id: n for n, m in enumerate(memories)}
+    if all(isinstance(x, (Memory, str)) for x in rows):
+        ids = [x.id if isinstance(x, Memory) else x for x in rows]
+        if {*ids} <= place.keys(): return [*dict.fromkeys([place[i] for i in ids] + [*place.values()])]
+    try: scores = np.array([float("nan") if isinstance(x, (str, Memory)) else x for x in rows], float)
+    except (TypeError, ValueError): scores = np.zeros(0)
+    if scores.shape != (len(memories),) or np.isnan(scores).any(): raise wrong_answer(name, said, _RANKED)
+    return [int(n) for n in np.argsort(-scores, kind="stable")]
+
+# %% ../../nbs/14_recall/02_search.ipynb #dbbc116f
+def order_of(
+    name: str,  # The setting `ranker`; empty: the package's own
+) -> Callable[..., list[MemoryResult]]:  # As `answering_order`
+    "How what was found is ordered; what is newer on a subject is marked in any order."
+    if not name: return answering_order
+    ranker = own_function(name)
+    def order(pool: Sequence[MemoryResult], query: str, *given: Any) -> list[MemoryResult]:
+        told = {r.id: r for r in answering_order(pool, query, *given)}
+        first = [pool[n].id for n in own_order(name, ranker, query, [r.memory for r in pool])]
+        return [replace(told[i], score=1 / (n + 1)) for n, i in enumerate(first)]
+    return order

@@ -23,7 +23,7 @@ from ..similarity.embedders import (
     MiniLMEmbedder, StaticEmbedder, get_embedder, packaged_minilm)
 from .search import (
     Columns, Found, MemoryResult, RetrievalMode, Wanted, answering_order, full_results, listed, MARKED,
-    next_words, ranked, read_columns, stands_for)
+    next_words, order_of, ranked, read_columns, stands_for)
 from ..consolidation.scan import (
     View, catch_up, refs_digest, refresh_tables, scored, stand_ins, view)
 from ..store.cache import note_accesses
@@ -566,6 +566,7 @@ def open_recall(
     repo = open_repo(path)
     settings = settings or load_settings(file=project_file(repo.worktree))
     kw.setdefault("embedder", recall_embedder(settings.config, repo.cache_dir / "index.db"))
+    kw.setdefault("order", order_of(settings.config.ranker))
     return RecallService(repo, settings, **kw)
 
 # %% ../../nbs/14_recall/03_service.ipynb #bab42513

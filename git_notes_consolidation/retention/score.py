@@ -5,14 +5,16 @@
 # %% ../../nbs/06_retention/01_score.ipynb #6716de42
 from __future__ import annotations
 import math
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from datetime import datetime, timedelta
 from statistics import fmean
 from typing import Any, Literal, TYPE_CHECKING
 from ..core.runtime import need, numpy as np
 from ..core.memory import Memory, as_memory, as_utc, mem
 from ..core.models import MemoryMetadata, MemoryTier, RetentionScore
-from ..core.settings import DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, RetentionConfig
+from ..core.own import call_own, own_function, wrong_answer
+from ..core.settings import (
+    DECAYS, DEFAULT_IMPORTANCE, NAMESPACE_IMPORTANCE, RetentionConfig)
 from ..observability.tracing import detail_span, span
 from ..observability.telemetry import count, measuring, record
 from bisect import bisect_left
@@ -98,6 +100,21 @@ def importance(
              else memory.importance)
     return worth * math.exp2(-max(age_days, 0.0) / half_life)
 
+# %% ../../nbs/06_retention/01_score.ipynb #f1123677
+def own_decay(
+    name: str,
+    decay: Callable[[float, int], float],
+    age: float,  # Days since capture or last access, whichever is later
+    uses: int,  # Explicit retrievals
+) -> float:  # 0 to 1
+    "What a decay of the user's own says, in the place of recency and use."
+    said = call_own(name, decay, age, uses)
+    try:
+        if 0 <= float(said) <= 1: return float(said)
+    except (TypeError, ValueError): pass
+    raise wrong_answer(name, said, "a decay returns a number from 0 to 1 (it was asked about "
+                                   f"{age:.1f} days and {uses} uses)")
+
 # %% ../../nbs/06_retention/01_score.ipynb #d974128b
 def factors_of(
     memory: Memory,
@@ -110,8 +127,9 @@ def factors_of(
     age = _effective_age(memory, metadata, now)
     worth = importance(memory, age, config.importance_half_life_days)
     half_life, d = config.half_life_days, config.decay_exponent
-    if config.decay == "act-r":
-        kept = float(retrievability(days, age, count, half_life, d))
+    if config.decay == "act-r" or config.decay not in DECAYS:
+        kept = (float(retrievability(days, age, count, half_life, d)) if config.decay == "act-r"
+                else own_decay(config.decay, own_function(config.decay), age, count))
         return kept, kept, worth
     return power_law(age, half_life, d) if config.decay == "power" else recency(age,
         half_life), activation(count), worth

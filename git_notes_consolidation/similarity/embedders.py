@@ -13,14 +13,15 @@ from functools import cache, cached_property, lru_cache
 from importlib.resources import files
 from importlib.util import find_spec
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 from ..core.runtime import need
 from .lexical import (
     Embedder, EmbeddingError, FUNCTION_WORDS, LexicalEmbedder, Thresholds, calibrate, round_vectors, tokens)
 from contextlib import closing
 from urllib.parse import urlsplit
 from ..core.memory import Memory
-from ..core.settings import ConfigError, SubconsciousnessConfig
+from ..core.own import call_own, own_function, own_version, wrong_answer
+from ..core.settings import ConfigError, names_function, SubconsciousnessConfig
 
 # %% auto #0
 __all__ = ['MINILM', 'packaged_minilm', 'minilm_files', 'WordPieces', 'word_pieces', 'MiniLMEmbedder', 'pull_minilm',
@@ -356,12 +357,32 @@ def _vectors_of(answer: Any, n: int) -> np.ndarray:
         raise ValueError("vectors of several lengths, or with a value that is no number")
     return X
 
+# %% ../../nbs/07_similarity/04_embedders.ipynb #9f1d2b41
+class _Calibrated:
+    "An embedder whose lines and dimensions are found by asking it."
+    @property
+    def dimensions(self) -> int:
+        "Those of the first answer; 0 before it."
+        return int(self.__dict__.get("_seen", 0))
+
+    @cached_property
+    def _lines(self) -> Thresholds: return calibrate(cast(Embedder, self))
+
+    @property
+    def floor(self) -> float: return self._lines.floor
+    @property
+    def cluster_threshold(self) -> float: return self._lines.cluster
+    @property
+    def near_identical(self) -> float: return self._lines.near_identical
+    @property
+    def same_title(self) -> float: return self._lines.cluster
+
 # %% ../../nbs/07_similarity/04_embedders.ipynb #07ff76da
 _LONGEST = 8000  # Characters of a text that are sent
 
 
 @dataclass(frozen=True)
-class EndpointEmbedder:
+class EndpointEmbedder(_Calibrated):
     "An OpenAI-compatible `/embeddings`."
     base_url: str  # "http://127.0.0.1:1234/v1"
     model: str
@@ -389,23 +410,6 @@ class EndpointEmbedder:
     def name(self) -> str:
         "The model and who serves it."
         return f"endpoint/{self.model} at {self.where}"
-
-    @property
-    def dimensions(self) -> int:
-        "Those of the first answer; 0 before it."
-        return int(self.__dict__.get("_seen", 0))
-
-    @cached_property
-    def _lines(self) -> Thresholds: return calibrate(self)
-
-    @property
-    def floor(self) -> float: return self._lines.floor
-    @property
-    def cluster_threshold(self) -> float: return self._lines.cluster
-    @property
-    def near_identical(self) -> float: return self._lines.near_identical
-    @property
-    def same_title(self) -> float: return self._lines.cluster
 
     def embed(
         self, texts: Sequence[str],  # n of them
@@ -456,6 +460,31 @@ def _key(base_url: str, env: Mapping[str, str]) -> str:
     theirs = env.get("OPENAI_API_KEY", "") if urlsplit(base_url).hostname == "api.openai.com" else ""
     return env.get("MEMORY_EMBEDDING_API_KEY") or theirs
 
+# %% ../../nbs/07_similarity/04_embedders.ipynb #41c8a8fd
+@dataclass(frozen=True)
+class OwnEmbedder(_Calibrated):
+    "A function of the user's own."
+    label: str  # What it is called: module:function
+    function: Callable[[list[str]], Any] = field(repr=False)  # n texts to n rows
+
+    @property
+    def name(self) -> str: return f"own/{self.label} {own_version(self.function)}"
+
+    def embed(
+        self, texts: Sequence[str],  # n of them
+    ) -> np.ndarray:  # (n, d) float32
+        "One row a text; zero where a text has no word."
+        if not len(texts): return np.zeros((0, self.dimensions), np.float32)
+        said = call_own(self.label, self.function, [*texts])
+        try: X = np.array(said, np.float64)
+        except (TypeError, ValueError): X = np.zeros(0)
+        if X.ndim != 2 or X.shape[0] != len(texts) or not X.shape[1] or not np.isfinite(X).all():
+            raise wrong_answer(self.label, said, "an embedder returns one row of numbers for each text, all "
+                               f"of one length (it was given {len(texts)})")
+        self.__dict__["_seen"] = X.shape[1]
+        X[[not tokens(t) for t in texts]] = 0.0
+        return round_vectors(X)
+
 # %% ../../nbs/07_similarity/04_embedders.ipynb #a8376137
 def get_embedder(
     config: SubconsciousnessConfig,
@@ -468,5 +497,6 @@ def get_embedder(
     if config.embedder == "plugin":
         return PluginVectors(plugin_index, minilm if _is_available(minilm) else None)
     if config.embedder == "lexical": return LexicalEmbedder()
+    if names_function(config.embedder): return OwnEmbedder(config.embedder, own_function(config.embedder))
     return EndpointEmbedder(config.embedding_base_url, config.embedding_model,
                             _key(config.embedding_base_url, os.environ if env is None else env))

@@ -8,8 +8,11 @@ import math, re
 from collections import defaultdict
 from collections.abc import Callable, Iterable, Sequence
 from dataclasses import replace
+from functools import partial
+from typing import Any, cast, get_args
 from ..core.memory import as_memory, Memory, repeat_key
-from ..core.models import Judgment
+from ..core.models import Judgment, Relation
+from ..core.own import call_own, own_function, own_version, wrong_answer
 from .assertions import abstain, explicit_claims
 from .editions import (
     changed_amount, exact_repeat, is_open, leaves_behind, resolution_of, same_title, values)
@@ -228,3 +231,40 @@ def denies_replacement(
 ) -> bool:
     "Does a model say that nothing is replaced? A shrug is no answer."
     return said.relation != "supersede" and said.confidence >= WORTH_ASKING
+
+# %% ../../nbs/10_supersession/10_judge.ipynb #81bda70c
+_ALLOWED = (f"a judge returns one of {', '.join(get_args(Relation))}, a probability from 0 to 1 that the "
+            "newer memory replaces the older one, a Judgment, or None")
+
+
+def own_judgment(
+    name: str,
+    judge: Callable[[Memory, Memory], Any],
+    older: Memory,
+    newer: Memory,
+    **ignored: Any,  # What `weigh` is told besides
+) -> Judgment:
+    "What a judge of the user's own says, in the package's terms."
+    said = call_own(name, judge, older, newer)
+    if isinstance(said, Judgment): return said
+    if said is None: return abstain(f"{name} says nothing")
+    if isinstance(said, str) and said in get_args(Relation):
+        kind: Any = "full" if said == "supersede" else None
+        return Judgment(cast(Relation, said), kind, 1.0, None, f"{name} says so")
+    try: p = -1.0 if isinstance(said, str) else float(said)
+    except (TypeError, ValueError): p = -1.0
+    if not 0 <= p <= 1: raise wrong_answer(name, said, _ALLOWED)
+    if p < WORTH_ASKING: return abstain(f"{name} gives it {p:.2f}")
+    return Judgment("supersede", "full", p, None, f"{name} gives it {p:.2f}")
+
+# %% ../../nbs/10_supersession/10_judge.ipynb #e595b62d
+def judge_of(
+    name: str,  # The setting `judge`; empty: the rules
+) -> Callable[..., Judgment]:  # As `weigh`
+    "The judge that the settings name."
+    return partial(own_judgment, name, own_function(name)) if name else weigh
+
+
+def judge_version(name: str) -> str:
+    "Changes whenever the same pair may be judged otherwise."
+    return f"{name} {own_version(own_function(name))}" if name else JUDGE

@@ -175,12 +175,13 @@ def consider(
     embedder: Embedder,
     # A language model, for what is not certain
     ask: Callable[[Sequence[tuple[Memory, Memory]]], Sequence[Judgment | None]] | None = None,
+    judge: Callable[..., Judgment] = weigh,
 ) -> list[Considered]:
     "Every candidate judged."
     out = list[Considered]()
     for near in found:
         pair = _in_order(new, near.memory)
-        judged = weigh(*pair, similarity=near.cosine, least=embedder.same_title)
+        judged = judge(*pair, similarity=near.cosine, least=embedder.same_title)
         out.append(Considered(near.memory, judged, near.cosine, pair[0] is new))
     def must_confirm(x: Considered) -> bool: return to_confirm(new if x.later else x.memory, x.judgment)
     unsure = [i for i, x in enumerate(out) if ask and (

@@ -37,7 +37,7 @@ from ..store.loss import keep
 from ..store.reader import resolve
 from ..store.state import State, with_run, with_state
 from ..store.versions import metadata_of
-from ..supersession.judge import repeat_key
+from ..supersession.judge import judge_of, repeat_key
 from .decide import (
     BadFact, Considered, Decision, Draft, Pool, WriteResult, consider, decide, decide_as_given,
     draft_decision, make_fact, nearest, restate, snapshot, threshold_for, with_copies)
@@ -393,7 +393,7 @@ def _judge(self: _Writer, held: _Held, new: Memory, client: Client | None) -> tu
     c, model = self.settings.config, Model(partial(ask_all, client), client.pace.pairs) if client else None
     floor = threshold_for(c.write_threshold, self.embedder)
     found = nearest(held.pool, new, rows_of(self.embedder, new), floor=floor, itself=new.id in self._tried)
-    considered = consider(new, found, self.embedder, model.judge if model else None)
+    considered = consider(new, found, self.embedder, model.judge if model else None, judge_of(c.judge))
     d = decide(considered, c)
     if d.since is not None and d.relation != "duplicate":
         new = restate(new, d.since)

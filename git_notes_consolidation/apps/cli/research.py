@@ -141,35 +141,74 @@ def _stories(call: Call, data: Path | None, failures: int) -> tuple[str, dict[st
         "failures": [(p.id, *a) for p in seen for a in p.answers if a[3] != "right"][:failures]}
 
 
-def _retention(call: Call, data: Path | None, failures: int) -> tuple[str, dict[str, Any]]:
-    "How well each way to fade forecasts what is needed in the next thirty days."
-    from git_notes_consolidation.evaluation import decay
-    from git_notes_consolidation.retention.forecast import read_touches
-    r = decay.evaluate_retention(read_touches(data) if data else [
-        decay.file_touches(open_repo(call.repo), now=call.clock())])
-    of = (f"{r['repositories']} repositories" if r["repositories"] > 1
-          else "one repository, with nothing fitted to it")
-    return f"{r['rows']:,} forecasts, {r['needed']:,} needed, of {of}", r
-
 _SCORES: dict[str, Callable[..., tuple[str, dict[str, Any]]]] = {
-    "supersession": _supersession, "temporal": _temporal, "stories": _stories, "retention": _retention}
+    "supersession": _supersession, "temporal": _temporal, "stories": _stories}
+
+# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #0aea2150
+_COMPARED = {"supersession": ("judge",), "retention": ("decay",), "recall": ("ranker", "embedder"),
+             "summaries": ("summarizer",)}
+
+
+def _own(option_: str, name: str) -> Any:
+    "The function that somebody types: of a module, or of a file in the current folder."
+    from git_notes_consolidation.core.own import own_function
+    from git_notes_consolidation.core.settings import names_function
+    if not names_function(name):
+        raise Usage(f"--{option_} {name}: name it as file.py:function or module:function")
+    where, _, called = name.rpartition(":")
+    return own_function(f"{Path(where).expanduser().absolute()}:{called}" if where.endswith(".py") else name)
+
+
+def _compare(call: Call, what: str, own: Mapping[str, Sequence[str]], data: Path | None,
+             against: str | None = None) -> Any:
+    "The package's way and the simple ones, beside the user's own."
+    from git_notes_consolidation.consolidation.scan import living_memories
+    from git_notes_consolidation.evaluation.compare import compare
+    from git_notes_consolidation.store.reader import read_memories
+    asked = [k for k in _COMPARED[what] if own.get(k)] or _COMPARED[what]
+    given: dict[str, Any] = {f"{k}s": {name: _own(k, name) for name in own.get(k) or ()} for k in asked}
+    theirs = data and what == "recall"  # Questions about the memories of this repository
+    memories = living_memories(read_memories(open_repo(call.repo)).memories) if theirs else None
+    return compare(**given, data=dict.fromkeys(given, data), memories=memories, against=against or "")
+
+
+def _comparison_tables(found: Any) -> Lines: return [x for t in found.tables() for x in ("", table(*t))]
+
+
+def _show_comparison(call: Call, found: Any, save: Path | None) -> None:
+    if save: write_file(save, found.to_json(call.clock().date().isoformat()), "--save")
+    call.show(found.to_dict(), *_comparison_tables(found)[1:], *([f"\nWritten to {save}."] if save else []))
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #a3bab380
 @research.command(epilog=examples(
     "research evaluate supersession --failures 20", "research evaluate temporal --data rows.jsonl",
-    "research evaluate stories", "research evaluate retention --data events.csv",
+    "research evaluate stories", "research evaluate recall",
+    "research evaluate supersession --judge mine.py:judge --save results.json: yours beside the package's",
+    "research evaluate retention --decay mine.py:decay --data .: on the history of this repository's files",
+    "research evaluate recall --ranker mine.py:ranker --embedder mine.py:embedder",
     "research evaluate supersession --four-way: also what gnc remember would do",
     "research evaluate supersession --llm openai --limit 60 --dry-run: what a model would cost",
     "research evaluate supersession --write-prompt mine.yaml",
     "research evaluate supersession --llm ollama --prompt mine.yaml --limit 24",
     also="The files have the columns of the package's own: JSON lines, and for retention CSV with repo, "
-         "item, day and kind (A added, M modified or read, D deleted). Rows whose split is "
-         "`locked` are counted, but never shown."))
+         "item, day and kind (A added, M modified or read, D deleted), or a repository's folder. Rows whose "
+         "split is `locked` are counted, but never shown.  \nTo use a function of your own, export "
+         "MEMORY_JUDGE, MEMORY_DECAY, MEMORY_RANKER or MEMORY_CONSOLIDATION_EMBEDDER as "
+         "/path/to/mine.py:function; a repository's own settings cannot name one."))
 def evaluate(
     ctx: typer.Context,
-    what: str = argument("supersession, temporal (dates), stories or retention.", ..., metavar="WHAT"),
-    data: Path | None = option("Labelled data. Default: the package's own; for retention, the history of "
-                               "this repository's files.", metavar="FILE"),
+    what: str = argument("supersession, temporal (dates), stories, retention, recall or summaries.", ...,
+                         metavar="WHAT"),
+    data: Path | None = option("Labelled data. Default: the package's own.", metavar="FILE"),
+    judge: list[str] | None = option("Supersession: your judge(older, newer), as file.py:function or "
+                                     "module:function; repeatable, like the next four.", metavar="NAME"),
+    decay: list[str] | None = option("Retention: your decay(age_days, uses).", metavar="NAME"),
+    ranker: list[str] | None = option("Recall: your ranker(question, memories).", metavar="NAME"),
+    embedder: list[str] | None = option("Recall: your embedder(texts).", metavar="NAME"),
+    summarizer: list[str] | None = option("Summaries: your summarizer(memories).", metavar="NAME"),
+    against: str | None = option("Compare with this one of the table. Default: the package's own way.",
+                                 metavar="NAME"),
+    save: Path | None = option("Write the comparison into this file, as JSON to commit.", metavar="FILE"),
     failures: int = option("Show up to N mistakes.", default=0, min=0, metavar="N"),
     chains: Path | None = option("Supersession: labelled chains. Default: the package's own, unless --data "
                                  "is given.", metavar="FILE"),
@@ -187,8 +226,15 @@ def evaluate(
 ) -> None:
     "Score the package on labelled data, with 95 % intervals."
     call: Call = ctx.obj
-    if what not in _SCORES: raise Usage(f"{what}: choose from {', '.join(_SCORES)}")
+    if what not in _SCORES and what not in _COMPARED:
+        raise Usage(f"{what}: choose from {', '.join({**_SCORES, **_COMPARED})}")
     if write_prompt: return _write_prompt(call, write_prompt)
+    own = {"judge": judge, "decay": decay, "ranker": ranker, "embedder": embedder, "summarizer": summarizer}
+    if what not in _SCORES or what in _COMPARED and (any(own.values()) or against or save):
+        refuse_options(ctx, f"does not go with {what} and functions of your own", "what", "against", "save",
+                       *_COMPARED[what], *(["data"] if what != "summaries" else []), only=True)
+        found = _compare(call, what, {k: x or () for k, x in own.items()}, data, against)
+        return _show_comparison(call, found, save)
     if what != "supersession":
         refuse_options(ctx, f"does not go with {what}", "what", "data", "failures", only=True)
     if llm is not None and (four_way or chains):
@@ -203,8 +249,10 @@ def evaluate(
     parts = [x for x in (document, *document.values()) if isinstance(x, Mapping)]
     wrong = [r if isinstance(r, Mapping) else dict(enumerate(map(str, r), 1))
              for part in parts for r in part.get("failures") or ()]
-    call.show(document, *figure_tables(title, document, call.verbose), *_row_table(
-        [{str(k): x for k, x in r.items()} for r in wrong], failures))
+    beside = _compare(call, what, {}, data) if what == "supersession" else None
+    call.show(document | ({"compared": beside.to_dict()} if beside else {}),
+              *figure_tables(title, document, call.verbose), *(_comparison_tables(beside) if beside else []),
+              *_row_table([{str(k): x for k, x in r.items()} for r in wrong], failures))
     if what == "supersession" and document["pairs"]["pooled"]["all"]["failed"]: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #98b0a61e
