@@ -72,8 +72,8 @@ def for_sphinx(
 
 def entries(subtitle):
     "What a subtitle names in code, such as `MEMORY.md`, leads to its page in the index and in a search."
-    names = dict.fromkeys(re.findall(r"`([\w.-]+)`", subtitle))
-    return "".join(f"```{{index}} single: {n}\n```\n" for n in names) + "\n" * bool(names)
+    names = dict.fromkeys(re.findall(r"`([\w.-]*\w)`", subtitle))
+    return "".join(f"```{{index}} ! {n}\n```\n" for n in names) + "\n" * bool(names)
 
 
 def run_line(path):
