@@ -115,8 +115,9 @@ def test_no_markup_shows_through(read):
 
 
 @pytest.mark.slow
-def test_no_link_is_dead(read):
-    assert sum(len(p.links) for p in read.values()) > 1000 and dead(read) == []
+def test_no_link_is_dead(built, read):
+    lost = [(name, link) for name, link in dead(read) if not (built / name).parent.joinpath(link).is_file()]  # Beside each page is its Markdown
+    assert sum(len(p.links) for p in read.values()) > 1000 and lost == []
 
 
 @pytest.mark.slow
