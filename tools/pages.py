@@ -133,7 +133,7 @@ def home_page():
 
 def section_page(section):
     "A page that lists the research notebooks."
-    out = ["# Tutorials\n", "Notebooks with a question, a picture and a knob. They run offline on the sample, or on your repository when one path is changed.\n"]
+    out = ["# Tutorials\n", "Notebooks with a question, a picture and a knob. They run offline on the sample; a path makes them yours.\n"]
     for title, subtitle, name in ((*heading(NBS / e)[:2], e) for e in section["contents"]):
         out.append(f"- [{title}]({posixpath.relpath(name, posixpath.dirname(section['href']))}): {subtitle}")
     return "\n".join(out) + "\n"

@@ -48,6 +48,10 @@ def give_title(figure, text):
     if not text: return
     layout, room = figure["layout"], 22
     layout["title"] = {"text": text, "font": {"size": 15}, "x": 0.01, "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 10}}
+    legend, tall = layout.get("legend") or {}, layout.get("height") or 450
+    if legend.get("y", 0) > 1:  # It stands where the title comes: below it, with room for two rows
+        room = 44
+        layout["legend"] = {**legend, "yref": "container", "y": 1 - 32 / (tall + room), "yanchor": "top"}
     layout["margin"] = {**layout.get("margin", {}), "t": layout.get("margin", {}).get("t", 40) + room}
     if layout.get("height"): layout["height"] += room
 

@@ -37,7 +37,7 @@
     var side = beside(spec), least = cells(spec), plot = box.clientWidth - side - 60;
     if (layout.title && layout.title.text) {
       var rows = folded(layout.title.text, Math.floor(box.clientWidth / 9)).split("<br>");
-      layout.title = Object.assign({}, layout.title, { text: rows.join("<br>"), font: { size: 15 } });
+      layout.title = { text: rows.join("<br>"), font: { size: 15 }, x: layout.title.x, xanchor: layout.title.xanchor };
       layout.margin = Object.assign({}, layout.margin, { t: Math.max((layout.margin || {}).t || 40, 24 + 20 * rows.length) });
     }
     if (x.title && x.title.text) x.title.text = folded(x.title.text, Math.max(16, Math.floor(plot / 8)));
@@ -45,7 +45,7 @@
       layout.width = side + Math.max(260, least) + 130;
       box.classList.add("wide");
     } else if (!layout.sliders) {  // a legend beside the figure would leave it no room
-      layout.legend = Object.assign({}, layout.legend, { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" });
+      layout.legend = Object.assign({}, layout.legend, { orientation: "h", x: 0, xanchor: "left", y: 1.02, yref: "paper", yanchor: "bottom" });
     }
   }
 
