@@ -1,4 +1,5 @@
 """Execute notebooks in place and store their outputs: all of them, or those named. With --check, see whether a run shows what is stored.
+With --pictures nothing runs: titles and pictures come to the figures that are stored without.
 
 Widget state is not stored, and plotly stores its figures' data without its script: either would add megabytes. Beside a figure stands a picture of it,
 for readers that run no script. A check works on a copy of the project
@@ -46,9 +47,20 @@ def run(
         client.execute()
     nb.metadata.pop("widgets", None)
     left = pictures.add(nb, before)
-    if left: print(f"{path.name}: {left} figures are stored without a picture: no Chromium, or no room", file=sys.stderr)
+    if left: print(f"{path.name}: {left} figures are stored without a picture: no Chromium", file=sys.stderr)
     nbformat.write(nb, path)
     return time.monotonic() - start
+
+
+def draw(
+    path,  # The notebook, written back if something was missing
+):  # How many figures have no picture
+    "Titles and pictures for what is stored; nothing is executed."
+    raw = path.read_text(encoding="utf-8")
+    nb = json.loads(raw)
+    left = pictures.add(nb, json.loads(raw))
+    if (text := json.dumps(nb, ensure_ascii=False, indent=1) + "\n") != raw: path.write_text(text, encoding="utf-8")
+    return left
 
 
 def copy(
@@ -185,8 +197,10 @@ def check(
         with ThreadPoolExecutor(workers) as pool:
             for done in as_completed([pool.submit(one, p) for p in paths]):
                 path, shown, seconds, cpu = done.result()
-                cells, name = outputs.code_cells(outputs.read(path)), path.relative_to(ROOT / "nbs")
+                stored, fresh, name = outputs.read(path), iter(shown or ()), path.relative_to(ROOT / "nbs")
+                cells = outputs.code_cells(stored)
                 skipped = sum(map(outputs.is_volatile, cells))
+                pictures.add_titles([c | {"outputs": next(fresh, [])} if c in cells else c for c in stored])
                 found = [(0, "", "", f"no end after {timeout} s, or a sudden one")] if shown is None else outputs.compared(cells, shown)
                 print(f"{name}  {seconds:.1f} s, processor {cpu:.1f} s, {len(cells) - skipped} cells" + f", {skipped} volatile" * (skipped > 0), flush=True)
                 differ += [f"  {name}, code cell {n}: {line[:80]}\n    stored  {stored}\n    fresh   {fresh}" for n, line, stored, fresh in found]
@@ -200,10 +214,12 @@ def main(argv=None):
     ap = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     ap.add_argument("notebooks", nargs="*", type=Path, help="default: all under nbs/")
     ap.add_argument("--check", action="store_true", help="write nothing; exit code 1 when a run shows something else than is stored")
+    ap.add_argument("--pictures", action="store_true", help="run nothing: titles and pictures for the figures that are stored without")
     ap.add_argument("--workers", type=int, default=2, help="notebooks that --check runs at a time (default: 2)")
     args = ap.parse_args(argv)
     found = [p.resolve() for p in args.notebooks] or sorted(p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
     if args.check: return int(check(found, args.workers) > 0)
+    if args.pictures: return int(sum(map(draw, found)) > 0)
     from nbclient.exceptions import CellExecutionError
     for path in found:
         try: print(f"{path.relative_to(ROOT)}  {run(path):.1f} s", flush=True)

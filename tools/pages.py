@@ -11,10 +11,12 @@ import re
 from configparser import ConfigParser
 from enum import EnumType
 from functools import cache
+from html import escape
 from importlib import import_module
 from pathlib import Path
 
 import yaml
+from pictures import title_of
 
 ROOT = Path(__file__).resolve().parent.parent
 NBS = ROOT / "nbs"
@@ -22,6 +24,7 @@ PLOTLY = "application/vnd.plotly.v1+json"
 _ini = ConfigParser(delimiters=["="])
 _ini.read(ROOT / "settings.ini", encoding="utf-8")
 INI = _ini["DEFAULT"]
+BINDER = f"https://mybinder.org/v2/gh/{INI['git_url'].removeprefix('https://github.com/').strip('/')}/{INI['branch']}?urlpath=lab/tree/nbs/"
 HOME = f"{INI['doc_host']}{INI['doc_baseurl']}/"
 FILES = f"{INI['git_url']}/blob/{INI['branch']}/"
 
@@ -101,7 +104,8 @@ def figure(
     spec = json.dumps({"data": data["data"], "layout": layout, "frames": data.get("frames", [])}, ensure_ascii=False, separators=(",", ":"))
     script = "".join(f'<script defer src="{root}_static/{s}"></script>' for s in ("plotly.min.js", "figures.js")) if first else ""
     spec = spec.replace("</", "<\\/")
-    return (f'{script}<div class="live-figure" style="min-height:{tall}px"><script type="application/json">{spec}</script>'
+    title = escape(title_of(data), quote=True)
+    return (f'{script}<div class="live-figure" role="group" aria-label="{title}" style="min-height:{tall}px"><script type="application/json">{spec}</script>'
             "<noscript>This figure is drawn by JavaScript, which is switched off; its numbers are stored in the notebook.</noscript></div>")
 
 
@@ -129,7 +133,7 @@ def home_page():
 
 def section_page(section):
     "A page that lists the research notebooks."
-    out = ["# Research\n", "Experiments that export nothing. They run offline on the sample, or on your repository when one path is changed.\n"]
+    out = ["# Tutorials\n", "Notebooks with a question, a picture and a knob. They run offline on the sample; a path makes them yours.\n"]
     for title, subtitle, name in ((*heading(NBS / e)[:2], e) for e in section["contents"]):
         out.append(f"- [{title}]({posixpath.relpath(name, posixpath.dirname(section['href']))}): {subtitle}")
     return "\n".join(out) + "\n"

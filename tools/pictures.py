@@ -1,4 +1,6 @@
-"""A picture beside each stored plotly figure: GitHub and PyPI show a notebook without running the script that draws one.
+"""A title on each stored plotly figure, and a picture beside it: GitHub and PyPI show a notebook without running the script that draws one.
+
+A figure without a title of its own is called by the caption of its cell (`#| fig-cap: …`), else by the heading that it stands under.
 
 Drawn by the plotly that is installed, in the Chromium that is installed, through playwright: both are there for the tests already, so nothing is added
 for it. A figure that shows what it showed before keeps the picture that it had. Sliders are left out of a picture, because nobody can move them there.
@@ -6,9 +8,11 @@ for it. A figure that shows what it showed before keeps the picture that it had.
 import base64
 import copy
 import json
+import re
 import shutil
 import struct
 import zlib
+from collections import Counter
 from pathlib import Path
 
 import outputs
@@ -16,13 +20,57 @@ from outputs import PLOTLY, PNG
 
 WIDTH = 860  # Pixels: as wide as a cell's output in a window of 1,280
 COLOURS = 32  # Of a picture's palette
-MOST = 290_000  # Bytes of a notebook with its pictures; the first figures get theirs
+LONGEST = 80  # Characters of a title, or it does not fit above the picture
+CAPTION = re.compile(r"^#\s*\|\s*fig-cap:\s*(.+?)\s*$", re.M)
+HEADING = re.compile(r"^#+ (.+?)\s*$", re.M)
 
 
 def figures(nb):
     "The outputs of a notebook that hold a figure, in order, each with its cell's number."
     code = [c for c in nb["cells"] if c["cell_type"] == "code"]
     return [(n, o) for n, c in enumerate(code) for o in c["outputs"] if PLOTLY in o.get("data", {})]
+
+
+def title_of(figure):
+    "What stands above it, or nothing."
+    title = figure["layout"].get("title") or ""
+    return title if isinstance(title, str) else title.get("text") or ""
+
+
+def axes(figure):
+    "What it shows of what, in the words of its axes."
+    words = (((figure["layout"].get(axis) or {}).get("title") or {}).get("text") for axis in ("yaxis", "xaxis"))
+    return " by ".join(filter(None, words))
+
+
+def give_title(figure, text):
+    "Above the figure and its legend, with as much more height as it takes."
+    if not text: return
+    layout, room = figure["layout"], 22
+    layout["title"] = {"text": text, "font": {"size": 15}, "x": 0.01, "xanchor": "left", "y": 1, "yref": "container", "yanchor": "top", "pad": {"t": 10}}
+    legend, tall = layout.get("legend") or {}, layout.get("height") or 450
+    if legend.get("y", 0) > 1:  # It stands where the title comes: below it, with room for two rows
+        room = 44
+        layout["legend"] = {**legend, "yref": "container", "y": 1 - 32 / (tall + room), "yanchor": "top"}
+    layout["margin"] = {**layout.get("margin", {}), "t": layout.get("margin", {}).get("t", 40) + room}
+    if layout.get("height"): layout["height"] += room
+
+
+def add_titles(cells):
+    "Every figure of a notebook's cells has a title; two under one heading are told apart by their axes."
+    heading, under = "", {}
+    for c in cells:
+        text = outputs.text_of(c["source"])
+        if c["cell_type"] == "markdown": heading = (HEADING.findall(re.sub(r"^```.*?^```", "", text, flags=re.M | re.S)) or [heading])[-1].replace("`", "")
+        for o in c.get("outputs", ()):
+            if PLOTLY in o.get("data", {}) and not title_of(o["data"][PLOTLY]):
+                caption = CAPTION.search(text)
+                under.setdefault((heading, caption and caption[1]), []).append(o["data"][PLOTLY])
+    several = Counter(heading for heading, _ in under for _ in under[heading, _])
+    for (heading, caption), all_ in under.items():
+        for figure in all_:
+            more = f"{heading}: {axes(figure)}"
+            give_title(figure, caption or (more if several[heading] > 1 and axes(figure) and len(more) <= LONGEST else heading))
 
 
 def same_figure(a, b): return outputs.difference(*([{"output_type": "display_data", "data": {PLOTLY: x}}] for x in (a, b))) is None
@@ -87,17 +135,13 @@ def draw(specs):
         finally: browser.close()
 
 
-def add(nb, before, most=MOST):
-    "Put a picture beside the figures of a notebook that was just run, as many as fit; `before` is the notebook as it stood."
+def add(nb, before):
+    "Put titles on the figures of a notebook and a picture beside each; `before` is the notebook as it stood. How many have none: no Chromium."
     old = [(o["data"][PLOTLY], "".join(o["data"][PNG])) for _, o in figures(before) if PNG in o["data"]]
+    add_titles(nb["cells"])
     new = [o for _, o in figures(nb)]
     kept = [next((png for spec, png in old if same_figure(spec, o["data"][PLOTLY])), None) for o in new]
     drawn = iter(draw([o["data"][PLOTLY] for o, png in zip(new, kept) if png is None]) or ())
-    room, left = most - len(json.dumps(nb, ensure_ascii=False, indent=1).encode()), 0
     for o, png in zip(new, kept):
-        png = png or next(drawn, None)
-        if png is None or len(png) > room: left += 1
-        else:
-            o["data"][PNG] = png
-            room -= len(png) + 30
-    return left
+        if png := png or next(drawn, None): o["data"][PNG] = png
+    return sum(PNG not in o["data"] for o in new)

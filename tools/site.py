@@ -12,13 +12,16 @@ import shutil
 import subprocess
 import sys
 import tempfile
+from html import unescape
 from pathlib import Path
+from urllib.parse import quote
 
 sys.path.insert(0, str(Path(__file__).resolve().parent))
 import pages
 from pages import NBS, PLOTLY, ROOT
 
 THEME = ROOT / "tools" / "docs_theme"
+FOR_SPHINX = re.compile(r"^```\{(?:raw|toctree|index)\}.*?^```\n?|^\{\.\w+\}\n", re.M | re.S)  # What only Sphinx reads
 DIRECTIVE = re.compile(r"^#\|\s*([\w-]+):?[ \t]*(\S*).*\n?", re.M)  # Of nbdev, and options of cells
 
 
@@ -58,13 +61,57 @@ def for_sphinx(
     title, subtitle, raw = pages.heading(path)
     module = next((m[1] for c in raw if c["cell_type"] == "code" and (m := re.match(r"#\|\s*default_exp\s+(\S+)", "".join(c["source"])))), None)
     folder = path.parent.relative_to(NBS).as_posix().strip(".")
-    cells = [markdown(f"# {title}\n\n{{.subtitle}}\n{pages.relink(lookup.linkify(subtitle), folder)}")]
+    cells = [markdown(entries(subtitle) + f"# {title}\n\n{{.subtitle}}\n{pages.relink(lookup.linkify(subtitle), folder)}"), markdown(run_line(path))]
     first = next(c for c in raw if c["cell_type"] == "markdown")
     first["source"] = re.sub(r"^\s*# .+\n+> .+", "", "".join(first["source"]))
     for cell in raw: cells += shown(cell, module, folder, lookup)
     for i, cell in enumerate(drawn(cells, folder)): cell["id"] = f"c{i}"
     kernel = {"name": "python3", "display_name": "python3", "language": "python"}
     return {"cells": cells, "metadata": {"kernelspec": kernel}, "nbformat": 4, "nbformat_minor": 5}
+
+
+def entries(subtitle):
+    "What a subtitle names in code, such as `MEMORY.md`, leads to its page in the index and in a search."
+    names = dict.fromkeys(re.findall(r"`([\w.-]*\w)`", subtitle))
+    return "".join(f"```{{index}} ! {n}\n```\n" for n in names) + "\n" * bool(names)
+
+
+def run_line(path):
+    "Where a page's notebook can be run, and the page as Markdown."
+    name = path.relative_to(NBS).as_posix()
+    twin = pages.posixpath.basename(pages.docname(name))
+    return pages.as_html(f'<p class="run">Run this page: <a href="{pages.BINDER}{quote(name)}">on Binder</a>, or <code>make lab</code> in a clone, '
+                         f'then <code>nbs/{name}</code>. <a href="{twin}.md">As Markdown</a></p>')
+
+
+def said(output):
+    "An output as Markdown: its text, or what its figure is called."
+    data = output.get("data") or {"text/plain": output.get("text", "")}
+    html, text = ("".join(data.get(kind, "")) for kind in ("text/html", "text/plain"))
+    if called := re.search(r'class="live-figure"[^>]*aria-label="([^"]*)"', html): return f"(Figure: {unescape(called[1])})"
+    if "text/markdown" in data: return "".join(data["text/markdown"])
+    if text.startswith("<IPython"): text = unescape(re.sub(r"<[^>]+>", "", html.replace("<br>", "\n").replace("<sup>", " [").replace("</sup>", "]")))
+    return f"````text\n{text.rstrip()}\n````" if text.strip() else ""
+
+
+def twin(cells):
+    "A page as Markdown, for who reads no HTML: prose, code and what it printed."
+    parts = []
+    for c in cells:
+        if c["cell_type"] == "markdown": parts.append(FOR_SPHINX.sub("", "".join(c["source"])))
+        else: parts += [f"````python\n{c['source']}\n````"] * ("remove-input" not in c["metadata"]["tags"]) + [*map(said, c["outputs"])]
+    return "\n\n".join(filter(None, (p.strip() for p in parts))) + "\n"
+
+
+def write_twins(twins, out):
+    "The Markdown of each page beside it, a list of them (llms.txt), and all that is not the reference of a chapter in one file (llms-full.txt)."
+    rows = [f"# {pages.INI['title']}\n\n> {pages.INI['description']}\n"]
+    for name, text in twins.items():
+        (out / f"{name}.md").write_text(text, encoding="utf-8")
+        rows.append(f"- [{re.search('^# (.+)$', text, re.M)[1]}]({pages.HOME}{name}.md)")
+    (out / "llms.txt").write_text("\n".join(rows) + "\n", encoding="utf-8")
+    whole = [text for name, text in twins.items() if not name[0].isdigit()]
+    (out / "llms-full.txt").write_text("\n".join(whole), encoding="utf-8")
 
 
 def bash(text): return re.sub(r"^```console$", "```bash", text, flags=re.M)  # to Sphinx a line of a console without a prompt is output
@@ -87,12 +134,13 @@ def trees(order):
 
 
 def write_sources(work):
-    "What Sphinx reads, in `work`."
+    "What Sphinx reads, in `work`; each page as Markdown comes back."
     from nbdev.doclinks import NbdevLookup
-    lookup, order = NbdevLookup(), pages.sections()
+    lookup, order, twins = NbdevLookup(), pages.sections(), {}
     inner = {s["href"]: s["contents"] for top in order if "section" in top for s in pages.walk(top["contents"]) if "href" in s}  # Chapters' overviews
     for name in (n for n in pages.files(order) if n.endswith(".ipynb")):
         page = for_sphinx(NBS / name, lookup)
+        twins[pages.docname(name)] = twin(page["cells"])
         if name in inner: page["cells"].append(markdown(toctree(inner[name], pages.posixpath.dirname(name))) | {"id": "sections"})
         out = work / f"{pages.docname(name)}.ipynb"
         out.parent.mkdir(parents=True, exist_ok=True)
@@ -102,7 +150,9 @@ def write_sources(work):
         out = work / name
         out.parent.mkdir(parents=True, exist_ok=True)
         below = trees(order) if name == "index.md" else ""
+        twins[pages.docname(name)] = FOR_SPHINX.sub("", pages.relink(text, folder))
         out.write_text(bash(pages.relink(text, folder)) + below, encoding="utf-8")
+    return twins
 
 
 def sphinx(
@@ -114,7 +164,7 @@ def sphinx(
     src = work / "src"
     shutil.rmtree(src, ignore_errors=True)
     src.mkdir(parents=True)
-    write_sources(src)
+    twins = write_sources(src)
     shutil.copytree(THEME / "static", src / "_static")
     import plotly
     shutil.copy(Path(plotly.__file__).parent / "package_data" / "plotly.min.js", src / "_static")
@@ -125,6 +175,7 @@ def sphinx(
     if code == 0:
         shutil.rmtree(out, ignore_errors=True)
         shutil.move(html, out)
+        write_twins(twins, out)
     return code
 
 

@@ -11,7 +11,7 @@ from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
-from ..llm.client import Heard, Model
+from ..llm.client import ask_in_parts, Heard, Model
 from ..llm.prompts import (
     batches, JUDGE, judge_request, odds_request, Prompt)
 from ..core.settings import SubconsciousnessConfig
@@ -19,7 +19,7 @@ from ..writing.decide import consider, decide, nearest, Neighbour, Pool, thresho
 from ..similarity.lexical import Embedder
 from ..similarity.lexical import LexicalEmbedder
 from ..llm.client import ask_all, Client, get_client
-from ..llm.protocol import Usage
+from ..llm.protocol import BadReply, NoReply, Usage
 from ..core.models import Judgment
 from ..core.memory import digest, Memory
 from .scoring import (
@@ -34,7 +34,7 @@ from ..supersession.judge import SURE, weigh
 
 # %% auto #0
 __all__ = ['Ask', 'FourWayReport', 'evaluate_four_ways', 'right_relation', 'sample', 'Trial', 'offline_trial', 'try_prompt',
-           'trial_row', 'differences', 'trial_requests', 'estimate', 'rank_offline', 'rank_pairs']
+           'trial_row', 'differences', 'trial_requests', 'estimate', 'unanswered_note', 'rank_offline', 'rank_pairs']
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #514df7c6
 def neighbours_of(
@@ -243,10 +243,12 @@ def sample(
 class Trial:
     "What was said of some labelled pairs."
     name: str  # Of the prompt; "offline"
-    pairs: tuple[Pair, ...]
+    pairs: tuple[Pair, ...]  # That somebody answered
     said: tuple[Judgment | None, ...]  # None: no answer that could be used
     refused: Mapping[str, int] = field(default_factory=dict)  # Why an answer was not taken, to how many
     usage: Usage = Usage()
+    unanswered: tuple[Pair, ...] = ()  # Not scored
+    why: str = ""  # Why nobody answered, of the first of them
 
     @property
     def done(self) -> tuple[str, ...]:
@@ -289,12 +291,17 @@ class Trial:
             for k in ("answered", "precision", "recall", "wrong", "asked")
         }
         return {"name": self.name, **shares, "four_way": self.four.to_dict(), "refused": dict(self.refused),
-                "usage": self.usage.to_dict()}
+                "unanswered": len(self.unanswered), "usage": self.usage.to_dict()}
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #9a09596c
 def offline_trial(pairs: Sequence[Pair]) -> Trial:
     "What the judge says that needs no model."
     return Trial("offline", tuple(pairs), tuple(weigh(p.older, p.newer) for p in pairs))
+
+# %% ../../nbs/18_evaluation/04_prompts.ipynb #6f830b32
+def in_no_order(pairs: Iterable[Pair]) -> list[Pair]:
+    "Pairs in an order that says nothing about them, always the same."
+    return sorted(pairs, key=lambda p: digest("asked", p.id))
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #ea6b8a85
 def try_prompt(
@@ -304,16 +311,27 @@ def try_prompt(
     progress: Callable[[int, int], None] = lambda done, of: None,  # Called after each answer
 ) -> Trial:
     "What a model says that is asked in the words of a prompt, as many pairs a call as in a run."
-    model = model_of(client, prompt, progress)
-    said = model.judge([(p.older, p.newer) for p in pairs])
-    heard = model.heard.get("pairs", Heard())
-    return Trial(prompt.name, tuple(pairs), tuple(said), dict(heard.refused), client.usage())
+    pairs, heard = in_no_order(pairs), Heard()
+    memories = [(p.older, p.newer) for p in pairs]
+    def question(part: Sequence[int]) -> tuple[Request, Callable[[str], Any]]:
+        return judge_request([memories[i] for i in part], prompt=prompt)
+    said = dict(ask_in_parts(partial(ask_all, client, progress=progress),
+                             batches(memories, client.pace.pairs), question))
+    nobody = [i for i, x in said.items() if isinstance(x, NoReply)]
+    there = [i for i in range(len(pairs)) if i not in nobody]
+    for i in there:
+        if isinstance(said[i], BadReply): heard.refuse(said[i])
+    return Trial(prompt.name, tuple(pairs[i] for i in there),
+                 tuple(None if isinstance(said[i], BadReply) else said[i] for i in there),
+                 dict(heard.refused), client.usage(), tuple(pairs[i] for i in nobody),
+                 str(said[nobody[0]]) if nobody else "")
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #3a879de2
 def trial_row(t: Trial) -> dict[str, Any]:
     "Its line in the comparison."
     return {
-        "prompt": t.name, "answers taken": f"{t.answered.k} of {t.answered.n}", "precision": t.precision,
+        "prompt": t.name, "not answered": len(t.unanswered),
+        "answers taken": f"{t.answered.k} of {t.answered.n}", "precision": t.precision,
         "recall": t.recall, "done wrongly": t.wrong.k,
         "right of the four": f"{t.four.right.k} of {t.four.right.n}",
         "questions": f"{t.asked.k} of {t.asked.n} right", "calls": t.usage.calls,
@@ -326,13 +344,14 @@ def differences(
     a: Trial,
     b: Trial,  # Of the same pairs
 ) -> list[dict[str, Any]]:
-    "The pairs with which different things would be done."
-    def told(t: Trial, i: int) -> str:
-        j = t.said[i]
+    "The pairs with which different things would be done, of those that both have an answer for."
+    def told(j: Judgment | None) -> str:
         return f"{j.relation} {j.confidence:.2f}: {j.reason}" if j else "no answer that could be used"
+    others = {p.id: (j, done) for p, j, done in zip(b.pairs, b.said, b.done)}
+    both = [(p, j, done, *others[p.id]) for p, j, done in zip(a.pairs, a.said, a.done) if p.id in others]
     return [{"pair": p.id, "older": p.older.text, "newer": p.newer.text, "right": right_relation(p),
-             "first": told(a, i), "second": told(b, i)}
-            for i, p in enumerate(a.pairs) if a.done[i] != b.done[i]]
+             "first": told(mine), "second": told(theirs)}
+            for p, mine, done, theirs, other in both if done != other]
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #7d1bb9b2
 def trial_requests(
@@ -341,7 +360,7 @@ def trial_requests(
     prompt: Prompt = JUDGE,
 ) -> list[Request]:
     "What a trial asks, if every answer is taken."
-    asked = [(p.older, p.newer) for p in pairs]
+    asked = [(p.older, p.newer) for p in in_no_order(pairs)]
     return [judge_request([asked[i] for i in part], prompt=prompt)[0] for part in batches(asked, size)]
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #902e2136
@@ -360,6 +379,22 @@ def estimate(
     # Half more: a tokenizer that is not public may cut finer than those that the estimate knows
     most = sum(3 * estimate_tokens(t) // 2 for t in texts)
     return Bound(most, sum(r.max_tokens for r in requests), price(model, local))
+
+# %% ../../nbs/18_evaluation/04_prompts.ipynb #c1a21667
+def unanswered_note(
+    t: Trial,
+    size: int,  # Pairs in one call
+    prompt: Prompt = JUDGE,
+) -> str:  # Empty where all were answered
+    "How many pairs nobody answered, why, and what it would take to ask about them."
+    if not t.unanswered: return ""
+    asked = trial_requests(t.unanswered, size, prompt)
+    bound, of = estimate(asked, ""), len(t.pairs) + len(t.unanswered)
+    missing = t.why.endswith("is not recorded")
+    said = "have no recorded reply" if missing else f"have no reply ({t.why})"
+    return (f"{t.name}: {len(t.unanswered)} of {of} pairs {said}; they are not scored. Asking about "
+            f"them takes {len(asked)} calls, {bound.tokens_in:,} tokens in and at most "
+            f"{bound.tokens_out:,} out.")
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #57f20c6b
 @dataclass(frozen=True)

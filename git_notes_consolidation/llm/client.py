@@ -24,8 +24,8 @@ from ..core.settings import SubconsciousnessConfig
 from .calls import connect, send, send_cli
 from .prompts import JUDGE, Prompt, batches, judge_request, odds_request
 from .protocol import (
-    Accounts, Answer, BadReply, Breakers, Fault, RULES, Replay, Replies, Reply, Request, Spent, Usage,
-    _BREAKERS, _REPLIES, _T, arguments, one_line, redact_request, request_key, thinks)
+    Accounts, Answer, BadReply, Breakers, Fault, NoReply, RULES, Replay, Replies, Reply, Request, Spent,
+    Usage, _BREAKERS, _REPLIES, _T, arguments, one_line, redact_request, request_key, thinks)
 from .providers import (
     Bound, BudgetExceeded, Ledger, Provider, Tables, Ticket, input_bound, pace, price, providers)
 from .redact import redact
@@ -328,6 +328,7 @@ Ask = Callable[[Sequence[tuple[Request, Parser]]], Sequence[Answer[Any]]]
 
 # May be good in parts
 _SPOILED = {"context", "schema", "length", "timeout"}
+_REPLIED = {"schema", "length", "refusal", "empty"}  # Something came, and it was no answer
 _ROUNDS = 2  # More, for answers that were not accepted
 
 # %% ../../nbs/09_llm/19_client.ipynb #e981c96f
@@ -338,7 +339,7 @@ def ask_in_parts(
     question: Callable[[Sequence[int]], tuple[Request, Parser]],
 ) -> Iterator[tuple[int, Any]]:  # Positions and what was said of them, or why nothing was
     "Every position once; those without a good answer are asked again in smaller parts."
-    size, rounds = max(map(len, parts), default=1), 0
+    size, rounds, before = max(map(len, parts), default=1), 0, dict[int, BadReply]()
     while parts:
         again: list[Sequence[int]] = []
         bad: dict[int, BadReply] = {}
@@ -351,8 +352,10 @@ def ask_in_parts(
                     else: yield i, said
             elif a.failure in spoiled and len(part) > 1:
                 again += [part[:len(part) // 2], part[len(part) // 2:]]
-            else: yield from ((i, BadReply(a.note or a.failure)) for i in part)
-        rounds, left = rounds + bool(bad), [*bad]
+            else:
+                lost = (BadReply if a.failure in _REPLIED else NoReply)(a.note or a.failure)
+                yield from ((i, before.get(i, lost)) for i in part)
+        rounds, left, before = rounds + bool(bad), [*bad], before | bad
         if rounds > _ROUNDS: yield from bad.items()
         else: again += [left[i:i + size] for i in range(0, len(left), size)]
         size = max(1, size // 2)

@@ -16,7 +16,7 @@ from .redact import redact
 from .providers import Provider, Tables
 
 # %% auto #0
-__all__ = ['RULES', 'Request', 'BadReply', 'Answer']
+__all__ = ['RULES', 'Request', 'BadReply', 'NoReply', 'Answer']
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #65a9d39b
 _T = TypeVar("_T")
@@ -43,6 +43,10 @@ class Request:
 # %% ../../nbs/09_llm/10_protocol.ipynb #f186ba6e
 class BadReply(ValueError):
     "A reply that does not fit: another shape, an unknown id, a quotation that is not in the memory."
+
+
+class NoReply(BadReply):
+    "Nobody answered: nothing is recorded, or nothing came."
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #447c7add
 @dataclass(frozen=True, kw_only=True)

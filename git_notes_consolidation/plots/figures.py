@@ -8,20 +8,22 @@ import math
 import numpy as np
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
+from itertools import cycle
 from typing import Any, TYPE_CHECKING
 from ..core.models import MemoryTier
 from ..core.runtime import need
 
 if TYPE_CHECKING:
+    from IPython.display import HTML
     from plotly.graph_objects import Figure
     import pandas as pd
 
 # %% auto #0
 __all__ = ['TIERS', 'COLOURS', 'DASHES', 'SYMBOLS', 'TIER_COLOURS', 'TIER_HATCHES', 'NO_CLUSTER', 'CLUSTER_SCALE', 'figure',
-           'add_levels', 'hatch_marker', 'cluster_markers', 'escape_markup', 'short_label', 'rounded', 'lines',
-           'decay_curves', 'clusters_by_threshold', 'histogram_with_threshold', 'confusion_heatmap', 'umap_layout',
-           'cluster_map', 'plane_layout', 'tier_bars', 'tier_slider', 'tier_flow', 'score_parts', 'tier_days',
-           'cluster_heaps']
+           'add_levels', 'hatch_marker', 'cluster_markers', 'escape_markup', 'short_label', 'rounded', 'marked_text',
+           'lines', 'decay_curves', 'clusters_by_threshold', 'histogram_with_threshold', 'confusion_heatmap',
+           'umap_layout', 'cluster_map', 'plane_layout', 'tier_bars', 'tier_slider', 'tier_flow', 'score_parts',
+           'tier_days', 'cluster_heaps']
 
 # %% ../../nbs/02_plots/01_figures.ipynb #de866e04
 TIERS = tuple(t.value for t in MemoryTier)  # hot, warm, cold, archived: the order of every axis
@@ -104,6 +106,22 @@ def rounded(values: Iterable[Any]) -> list[Any]:
     "As plain numbers of four digits: a figure stored with sixteen is four times as heavy."
     return [float(f"{v:.4g}") if isinstance(v, (float, np.floating)) else v
             for v in np.asarray(list(values)).tolist()]
+
+# %% ../../nbs/02_plots/01_figures.ipynb #84e2cf63
+def marked_text(
+    text: str,
+    marks: Iterable[tuple[int, int, str]],  # Start, end, what is said of the place; in order
+) -> HTML:
+    "A text with places in it underlined and named."
+    html, at = list[str](), 0
+    for (start, end, note), colour in zip(marks, cycle(COLOURS)):
+        style = f"background:none;color:inherit;border-bottom:3px solid {colour}"
+        html += [escape_markup(text[at:start]), f'<mark style="{style}">', escape_markup(text[start:end]),
+                 "</mark>", f"<sup> {escape_markup(note)}</sup>" if note else ""]
+        at = end
+    whole = "".join((*html, escape_markup(text[at:])))
+    shown: HTML = need("IPython.display", "notebook").HTML("<p>" + whole.replace("\n", "<br>") + "</p>")
+    return shown
 
 # %% ../../nbs/02_plots/01_figures.ipynb #4f9c0d9e
 def lines(

@@ -1,9 +1,14 @@
 """The notebooks as files: small, in order, with what they show stored and nothing else."""
 import json
 import re
+import sys
 from functools import cache
 
 from helpers import ROOT, SOURCES, module_of
+
+sys.path.insert(0, str(ROOT / "tools"))
+from outputs import PLOTLY  # noqa: E402
+from pictures import title_of  # noqa: E402
 
 PACKAGE = "git_notes_consolidation"
 PATHS = sorted(p for p in (ROOT / "nbs").rglob("*.ipynb") if ".ipynb_checkpoints" not in p.parts)
@@ -51,7 +56,12 @@ def faults(
 ):  # What must not be in it
     nb = json.loads(raw)
     outputs = [o for c in nb["cells"] if c["cell_type"] == "code" for o in c["outputs"]]
-    if len(raw) >= 300_000: yield f"{len(raw) // 1000} kB; store lighter figures"
+    drawn = [o["data"] for o in outputs if PLOTLY in o.get("data", {})]
+    pictures = ["".join(d.get("image/png", "")) for d in drawn]
+    if (size := len(raw) - sum(map(len, pictures))) >= 300_000: yield f"{size // 1000} kB without its pictures; store lighter figures"
+    for data, png in zip(drawn, pictures):
+        if not title_of(data[PLOTLY]) or not png: yield f"no title or picture: python tools/notebooks.py --pictures; {str(data[PLOTLY])[:160]}"
+        if len(png) > 60_000: yield f"a picture of {len(png) // 1000} kB"
     if "widgets" in nb["metadata"]: yield "widget state"
     if "vnd.jupyter.widget" in json.dumps(outputs): yield "a widget, which shows nothing without its state"
     for text in strings(nb): yield from (f"absolute path {found}: {text[:200]}" for found in absolute(text))

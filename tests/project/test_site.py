@@ -115,8 +115,9 @@ def test_no_markup_shows_through(read):
 
 
 @pytest.mark.slow
-def test_no_link_is_dead(read):
-    assert sum(len(p.links) for p in read.values()) > 1000 and dead(read) == []
+def test_no_link_is_dead(built, read):
+    lost = [(name, link) for name, link in dead(read) if not (built / name).parent.joinpath(link).is_file()]  # Beside each page is its Markdown
+    assert sum(len(p.links) for p in read.values()) > 1000 and lost == []
 
 
 @pytest.mark.slow
@@ -218,6 +219,47 @@ def test_a_slider_moves_what_is_drawn(tab, address, page):
     tab.mouse.click(at["x"] + at["width"] * 0.95, at["y"] + at["height"] / 2)
     tab.wait_for_function(f"old => {paths} !== old", arg=before, timeout=10_000)
     assert tab.evaluate(shown) != numbers and tab.wrong == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("words,page", [("MEMORY.md", "guide/memory-files"), ("AGENTS.md", "guide/memory-files"), ("tuning", "research/tuning"),
+                                        ("threat model", "guide/threat-model"), ("retention", "06_retention/overview")])
+def test_search_finds_what_a_page_is_called_first(tab, address, words, page):
+    tab.goto(f"{address}search.html?q={words}", wait_until="load")
+    tab.wait_for_function("document.querySelectorAll('#search-results li a').length > 2", timeout=20_000)
+    assert any(page in href for href in tab.eval_on_selector_all("#search-results li a", "all => all.slice(0, 3).map(a => a.href)"))
+
+
+@pytest.mark.slow
+def test_figures_follow_the_theme(tab, address):
+    ink = "getComputedStyle(document.querySelector('.live-figure .xtick text')).fill"
+    paper = "getComputedStyle(document.querySelector('.live-figure .main-svg')).background"
+    tab.emulate_media(color_scheme="light")
+    tab.goto(f"{address}06_retention/score.html", wait_until="load")
+    tab.wait_for_function(f"({UNDRAWN})() === 0", timeout=30_000)
+    light = tab.evaluate(ink)
+    tab.emulate_media(color_scheme="dark")
+    tab.wait_for_function(f"{ink} !== '{light}'", timeout=10_000)
+    assert sum(map(int, re.findall(r"\d+", tab.evaluate(ink))[:3])) > 450 > sum(map(int, re.findall(r"\d+", light)[:3]))
+    assert "rgba(0, 0, 0, 0)" in tab.evaluate(paper) and tab.evaluate(f"({UNDRAWN})()") == 0
+    tab.evaluate("document.body.dataset.theme = 'light'")  # The page's own button
+    tab.wait_for_function(f"{ink} === '{light}'", timeout=10_000)
+    assert tab.wrong == []
+
+
+@pytest.mark.slow
+def test_each_page_is_there_as_markdown(built, read):
+    for name in (n for n in read if n not in ("search.html", "genindex.html")):
+        text = (built / name).with_suffix(".md").read_text(encoding="utf-8")
+        assert text.startswith("# ") and "{toctree}" not in text and "<div" not in text.split("````")[0], name
+    whole = (built / "llms-full.txt").read_text(encoding="utf-8")
+    assert "# Memory files" in whole and "# Time in texts" not in whole
+    assert (built / "llms.txt").read_text(encoding="utf-8").count("\n- [") >= len(NAMES)
+
+
+def test_binder_installs_extras_that_are_there():
+    asked = re.search(r"\[(.+)\]", (ROOT / ".binder" / "requirements.txt").read_text(encoding="utf-8"))[1].split(",")
+    assert {*asked} - {"consolidation"} <= {k.removesuffix("_requirements") for k in pages.INI if k.endswith("_requirements")}
 
 
 @pytest.mark.slow

@@ -32,6 +32,7 @@ html_theme = "furo"
 html_title = project
 html_favicon = str(Path(__file__).parent / "static" / "icon.svg")
 html_css_files = ["site.css", "doors.css"]
+html_search_scorer = str(Path(__file__).parent / "scorer.js")
 html_show_sourcelink = False
 html_copy_source = False
 html_permalinks_icon = "#"

@@ -323,13 +323,15 @@ def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, l
             with get_client(config, env, _replies(call)) as c:
                 ranked.append(e.rank_pairs(pairs, c, steps["yes or no"]))
     others, who = e.differences(*trials[-2:]), f"{found[0].name} ({found[0].models[0]})"
+    silent = [note for t, p in zip(trials[1:], prompts) if (note := e.unanswered_note(t, size, p))]
     call.show({"pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials],
                "rankings": [r.to_dict() for r in ranked], "differing": others[:failures]},
-              *trial_lines(trials, ranked, others, who, failures))
+              *trial_lines(trials, ranked, others, who, failures, silent))
+    if not any(t.pairs for t in trials[1:]): raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #1e447db8
 def trial_lines(trials: Sequence[Any], ranked: Sequence[Any], others: Sequence[Row], who: str,
-                most: int) -> Lines:
+                most: int, silent: Sequence[str] = ()) -> Lines:
     "The comparison, and the pairs that are judged differently."
     from git_notes_consolidation.evaluation.prompts import trial_row
     rows = [trial_row(t) for t in trials]
@@ -337,11 +339,13 @@ def trial_lines(trials: Sequence[Any], ranked: Sequence[Any], others: Sequence[R
     order = [(r.name, *map(_figure, (r.n, r.auc, r.average_precision))) for r in ranked]
     return [table(f"{len(trials[0].pairs)} labelled pairs, asked of {who}", ("", *(t.name for t in trials)),
                   [(name, *(r[name] for r in rows)) for name in rows[0] if name != "prompt"]),
+            *(["", *silent] if silent else []),
             *(["", table("Refused answers", ("prompt", "", "why"), why)] if why else []),
             *(["", table("Ranked: which pairs are outdated", ("by", "pairs", "AUC", "average precision"),
                          order)] if order else []), "",
-            f"{trials[-2].name} (first) and {trials[-1].name} (second) disagree about {len(others)} pairs"
-            f"{f'; --failures {len(others)} shows them' if others and not most else ''}.",
+            *([] if silent else [
+                f"{trials[-2].name} (first) and {trials[-1].name} (second) disagree about {len(others)} pairs"
+                f"{f'; --failures {len(others)} shows them' if others and not most else ''}."]),
             *_row_table(others, most, "Pairs")]
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #921c5570

@@ -37,7 +37,7 @@
     var side = beside(spec), least = cells(spec), plot = box.clientWidth - side - 60;
     if (layout.title && layout.title.text) {
       var rows = folded(layout.title.text, Math.floor(box.clientWidth / 9)).split("<br>");
-      layout.title = Object.assign({}, layout.title, { text: rows.join("<br>"), font: { size: 15 } });
+      layout.title = { text: rows.join("<br>"), font: { size: 15 }, x: layout.title.x, xanchor: layout.title.xanchor };
       layout.margin = Object.assign({}, layout.margin, { t: Math.max((layout.margin || {}).t || 40, 24 + 20 * rows.length) });
     }
     if (x.title && x.title.text) x.title.text = folded(x.title.text, Math.max(16, Math.floor(plot / 8)));
@@ -45,16 +45,45 @@
       layout.width = side + Math.max(260, least) + 130;
       box.classList.add("wide");
     } else if (!layout.sliders) {  // a legend beside the figure would leave it no room
-      layout.legend = Object.assign({}, layout.legend, { orientation: "h", x: 0, xanchor: "left", y: 1.02, yanchor: "bottom" });
+      layout.legend = Object.assign({}, layout.legend, { orientation: "h", x: 0, xanchor: "left", y: 1.02, yref: "paper", yanchor: "bottom" });
     }
   }
 
+  // What is drawn for white paper, in the dark: ink becomes light, paper is the page's own; what stands inside of a bar stays as it is.
+  var DARK = { "#000": "#EEE", "#000000": "#EEE", "#222": "#DDD", "#333333": "#DDD", "#444": "#999", "#555": "#AAA", "#777": "#999", "#CCC": "#555",
+    "#E5E5E5": "#3A3A3A", "#FFFFFF": "#1C1D20" };
+
+  function lit(value, key) {
+    if (key === "insidetextfont" || key === "text") return value;
+    if (typeof value === "string") return DARK[value] || value;
+    if (Array.isArray(value)) return value.map(function (v) { return lit(v); });
+    if (!value || typeof value !== "object") return value;
+    return Object.keys(value).reduce(function (out, k) { out[k] = lit(value[k], k); return out; }, {});
+  }
+
+  function isDark() {
+    var said = document.body.dataset.theme;
+    return said === "dark" || said !== "light" && window.matchMedia("(prefers-color-scheme: dark)").matches;
+  }
+
   function draw(box) {
-    var spec = JSON.parse(box.querySelector("script").textContent), layout = spec.layout;
+    var spec = JSON.parse(box.dataset.spec = box.dataset.spec || box.querySelector("script").textContent);
+    if (isDark()) { spec.data = lit(spec.data); spec.layout = lit(spec.layout); spec.frames = lit(spec.frames); }
+    var layout = spec.layout, clear = "rgba(0,0,0,0)";
     if (box.clientWidth < 560) narrow(box, spec, layout);
+    (layout.updatemenus || []).forEach(function (m) { if (isDark()) m.bgcolor = "#2A2B2E"; });
+    layout.paper_bgcolor = clear;
+    layout.plot_bgcolor = layout.plot_bgcolor || clear;
+    if (isDark()) layout.font = Object.assign({ color: "#DDD" }, layout.font);
     window.Plotly.newPlot(box, { data: spec.data, layout: layout, frames: spec.frames,
       config: { responsive: true, displaylogo: false } });
+    box.dataset.drawn = isDark();
   }
-  function all() { document.querySelectorAll(".live-figure").forEach(draw); }
-  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", all); else all();
+  function all() { document.querySelectorAll(".live-figure").forEach(function (box) { if (box.dataset.drawn !== String(isDark())) draw(box); }); }
+  function begin() {
+    all();
+    new MutationObserver(all).observe(document.body, { attributes: true, attributeFilter: ["data-theme"] });
+    window.matchMedia("(prefers-color-scheme: dark)").addEventListener("change", all);
+  }
+  if (document.readyState === "loading") document.addEventListener("DOMContentLoaded", begin); else begin();
 })();
