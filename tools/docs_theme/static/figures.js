@@ -35,12 +35,16 @@
       layout.yaxis = Object.assign(y, { tickvals: named(spec), ticktext: named(spec).map(function (s) { return folded(s, 15); }), tickfont: { size: 10 } });
     }
     var side = beside(spec), least = cells(spec), plot = box.clientWidth - side - 60;
-    if (layout.title && layout.title.text) {
-      var rows = folded(layout.title.text, Math.floor(box.clientWidth / 9)).split("<br>");
-      layout.title = { text: rows.join("<br>"), font: { size: 15 }, x: layout.title.x, xanchor: layout.title.xanchor };
-      layout.margin = Object.assign({}, layout.margin, { t: Math.max((layout.margin || {}).t || 40, 24 + 20 * rows.length) });
+    if (layout.title && layout.title.text) {  // above the figure as text: inside, it would lie on the legend
+      box.dataset.title = layout.title.text.replace(/<[^>]+>/g, " ");
+      layout.title = undefined;
+      layout.margin = Object.assign({}, layout.margin, { t: 30 });
     }
-    if (x.title && x.title.text) x.title.text = folded(x.title.text, Math.max(16, Math.floor(plot / 8)));
+    if (x.title && x.title.text) {
+      x.title.text = folded(x.title.text, Math.max(16, Math.floor(plot / 8)));
+      var margin = layout.margin || {};
+      layout.margin = Object.assign({}, margin, { b: Math.max(margin.b || 50, 32 + 20 * x.title.text.split("<br>").length) });
+    }
     if (plot < Math.max(90, least)) {  // as wide as it must be, and scrolled in its own place
       layout.width = side + Math.max(260, least) + 130;
       box.classList.add("wide");
