@@ -40,7 +40,8 @@ def run(
     import nbformat
     from nbclient import NotebookClient
     start, nb, before = time.monotonic(), nbformat.read(path, as_version=4), json.loads(path.read_text(encoding="utf-8"))
-    client = NotebookClient(nb, timeout=timeout, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}, store_widget_state=False)
+    client = NotebookClient(nb, timeout=timeout, kernel_name="python3", resources={"metadata": {"path": str(path.parent)}}, store_widget_state=False,
+                            coalesce_streams=True)
     with tempfile.TemporaryDirectory() as d:
         km = client.create_kernel_manager()
         if os.name == "posix": km.transport, km.ip = "ipc", f"{d}/kernel"  # over TCP the kernel warns that others can listen

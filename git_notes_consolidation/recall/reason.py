@@ -301,7 +301,7 @@ _PLANS = frozenset(map(key, ("plan", "schedule", "due", "meant", "slip", "shift"
 
 
 def _says_it(q: Question, e: Evidence) -> bool:
-    "Has the sentence what is asked, or its title? One of five may be missing; where it has no date, none."
+    "Has the sentence what is asked, or its title? One of five may be missing; without a date, none."
     has = keys_of(" ".join((e.line, *((e.result.summary, e.aside) if e.dates else ()))))
     asked = [w for w in q.about if w not in _PLANS and not re.search(rf"\.{w}\b|\b{w}\.\d", q.text[:2000])]
     return sum(w not in has for w in asked) <= (len(asked) // 5 if e.dates else 0)
@@ -384,8 +384,7 @@ def _answer_offline(
     elif q.kind == "when" and not q.past: rows = [e for e in rows if e.dates]
     if not rows: return _unsettled(found)
     if q.kind == "often": return _marked(_rate(rows, q, now) or _how_often(rows), q, rows)
-    rows = [e for e in rows if e.dates or not dated or _says_it(q, e)]
-    if dated and rows:
+    if dated:
         def texts() -> list[str]:
             return [r.memory.text for r in search("*", mode=RetrievalMode.EXHAUSTIVE, limit=1000)]
         return _marked(_date_answer(q, settled_orders(rows, cache(texts)), now), q, rows, moved)

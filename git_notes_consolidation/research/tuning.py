@@ -18,6 +18,7 @@ from ..core.models import MemoryMetadata
 from ..core.settings import (
     ConfigError, PRESETS, RetentionConfig, RetentionSettings, SubconsciousnessConfig)
 from ..evaluation.decay import file_touches, memory_touches, too_few
+from ..evaluation.scoring import fixture
 from ..plots.figures import (
     add_levels, cluster_heaps, escape_markup, lines, score_parts, short_label, tier_bars, TIER_COLOURS,
     tier_days, tier_flow, tier_slider, TIERS)
@@ -115,15 +116,14 @@ class Needed(NamedTuple):
     source: str
 
 
-@lru_cache(maxsize=4)
-def _public_rows(table: Path) -> Snapshots:
-    return sampled(snapshots(read_touches(table)), 2000)
+@lru_cache(maxsize=1)
+def _public_rows() -> Snapshots:
+    return sampled(snapshots(read_touches(fixture("file_events", "csv.gz"))), 2000)
 
 
 def needed_rows(
     c: Corpus,
-    table: Path = Path("file_events.csv.gz"),  # Of public projects, beside the notebook
-) -> Needed | None:  # None where nothing is known
+) -> Needed:
     "What was needed next: by reads, by edits, or elsewhere."
     if c.folder:
         repo = open_repo(c.folder)
@@ -132,7 +132,7 @@ def needed_rows(
         for source, touches in ways.items():
             rows = snapshots([touches])
             if not too_few(rows, source): return Needed(sampled(rows, 20_000), f"its own {source}")
-    return Needed(_public_rows(table), "files edited in twelve projects") if table.exists() else None
+    return Needed(_public_rows(), "files edited in twelve projects")
 
 # %% ../../nbs/20_research/02_tuning.ipynb #d0d2827e
 def row_scores(
@@ -170,12 +170,11 @@ def found_by(s: Snapshots, r: RetentionConfig) -> Found:
 
 # %% ../../nbs/20_research/02_tuning.ipynb #6b10691e
 def say_quality(
-    needed: Needed | None,
+    needed: Needed,
     now: Found,
     then: Found,  # With other settings
 ) -> str:
     "Whether other settings find more, and for how much."
-    if needed is None: return "Whether it is better: not known, without four months of reads or edits."
     new, old = (x.ranks < round(then.told * then.rows) for x in (then, now))
     gain, changed = 100 * (then.recall_at(then.told) - now.recall_at(then.told)), (new != old).sum()
     chance = 200 * math.sqrt(changed) / len(new)  # Two standard errors, were each change a coin
@@ -423,7 +422,6 @@ class Panel:
         return self.charts[name]
 
     def find(self, config: SubconsciousnessConfig) -> Found:
-        if self.needed is None: return Found(0.0, 0.0, np.zeros(0), 0)
         return found_by(self.needed.rows, config.retention)
 
     def draw(self, name: str) -> None:
