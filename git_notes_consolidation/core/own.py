@@ -51,6 +51,13 @@ def _module(where: str) -> ModuleType:
 
 # %% ../../nbs/01_core/08_own.ipynb #b7a3d7b5
 @cache
+def own_version(function: Callable[..., Any]) -> str:
+    "Changes whenever its file does: what was kept of it is then made again."
+    try: return sha256(Path(inspect.getsourcefile(function) or "").read_bytes()).hexdigest()[:12]
+    except (OSError, TypeError): return "0"
+
+
+@cache
 def own_function(
     name: str,  # "module:function" or "/path/to/file.py:function"
 ) -> Callable[..., Any]:
@@ -64,6 +71,7 @@ def own_function(
         more = "" if where.endswith(".py") else f"; of a file, give the whole path: /…/{where}.py:{called}"
         raise OwnError(f"{name} cannot be imported: {type(e).__name__}: {e}{more}") from e
     if not callable(found): raise OwnError(f"{name}: there is no function {called} in {where}")
+    own_version(found)  # The file as it is now, of which the function is
     return found
 
 # %% ../../nbs/01_core/08_own.ipynb #1856c2a8
@@ -89,9 +97,3 @@ def wrong_answer(
     "To be raised where it returned something else than it may."
     shown = f"{type(said).__name__} {' '.join(repr(said).split())[:80]}"
     return OwnError(f"{name} returned {shown}; {allowed}")
-
-
-def own_version(function: Callable[..., Any]) -> str:
-    "Changes whenever its file does: what was kept of it is then made again."
-    try: return sha256(Path(inspect.getsourcefile(function) or "").read_bytes()).hexdigest()[:12]
-    except (OSError, TypeError): return "0"

@@ -113,6 +113,12 @@ def remedy(
     return ""
 
 # %% ../../nbs/01_core/05_startup.ipynb #a10d57c9
+def _is_json(raw: bytes) -> bool:
+    "Is it whole? What ends in a brace may go on: an answer has code in it."
+    try: return json.loads(raw) is not None
+    except ValueError: return False
+
+
 def read_event(fd: int = 0, seconds: float = 0.8, most: int = 2**20) -> str:
     "What the host says: until the end, until it is a JSON object, or until the time is over."
     got = b""
@@ -123,7 +129,7 @@ def read_event(fd: int = 0, seconds: float = 0.8, most: int = 2**20) -> str:
                                     or select.select([fd], [], [], max(0.0, end - time.monotonic()))[0])):
             more = os.read(fd, 65_536)
             got += more
-            if not more or got.rstrip().endswith(b"}") and json.loads(got): break
+            if not more or got.rstrip().endswith(b"}") and _is_json(got): break
     except (OSError, ValueError, RecursionError): pass
     return got.decode("utf-8", "replace")
 

@@ -453,19 +453,21 @@ class Question:
         return bool(re.search(r"(?i)\b(?:did|was|were|had|has|have)\b", self.text[:2000]))
 
 # %% ../../nbs/14_recall/01_rank.ipynb #8796e96b
-_SAME = {root(w): line.split()[0] for line in (
-    "change move moved switch migrate migration adopt convert port ported instead relocate",
+_SAME = {stem(w): line.split()[0] for line in (
+    "change move moved moving switch migrate migration adopt convert ported instead relocate",
     "disable deactivate switchoff turnoff shutdown", "enable activate switchon turnon",
-    "release publish ship deploy rollout public", "remove delete drop erase", "update upgrade bump",
-    "start begin began begun join", "end finish complete", "expire valid", "due deadline",
-    "repair fix mend", "fail crash break broke down outage unavailable", "reject refuse decline turndown",
-    "login signin", "submit send sent handin", "leave left quit", "introduce add create")
+    "release publish ship deploy deployment rollout", "remove removal delete deletion erase",
+    "update upgrade bump", "start begin began begun join", "end finish complete", "expire expiry validuntil",
+    "due deadline", "repair fix mend", "fail failure crash outage break broke broken",
+    "reject refuse decline turndown",
+    "login signin", "submit submission handin", "introduce introduction add",
+    "leave left quit")
     for w in line.split()}
 
 # %% ../../nbs/14_recall/01_rank.ipynb #757ab817
 def key(word: str) -> str:
-    "A word's root, and one for all that say the same of a thing."
-    return _SAME.get(r := root(word), r)
+    "A word's root, and one for all that say the same of a thing; a broker is none who breaks."
+    return _SAME.get(stem(word)) or root(word)
 
 
 def keys_of(text: str, most: int = 400) -> frozenset[str]:

@@ -22,7 +22,7 @@ from ..llm.summary_prompts import support_request
 from ..core.models import json_values, TemporalReference
 from ..observability.telemetry import count as count_up, record
 from .rank import (
-    Question, TIMED, key, keys_of, names_in, needs_reasoning, read_question, tells_of, topic)
+    _WHICH, Question, TIMED, key, keys_of, names_in, needs_reasoning, read_question, tells_of, topic)
 from .service import RecallService, get_recall_service, stands_out
 from ..summaries.alignment import sentences
 from ..summaries.quotations import is_statement
@@ -65,8 +65,14 @@ def _quote(e: Evidence) -> str:
         f"{day_of(e.recorded)})")
 
 # %% ../../nbs/14_recall/05_reason.ipynb #192f048a
+_BOUND = re.compile(r"(?i)\b(?:(?:shortly|right|soon) )?(?:before|after|no (?:later|earlier) than|not before|"
+                    r"around|about) (?:the (?:[\w-]+ ){0,3}(?:of|on) |the )?\Z")
+
+
 def _at(e: Evidence) -> str:
-    return dates_in_words(e.dates) if e.dates else f"by {day_of(e.recorded)}"
+    if not e.dates: return f"by {day_of(e.recorded)}"
+    m = _BOUND.search((e.aside or e.line)[:e.dates[0].span[0]])
+    return f"{m[0].lower() if m else ''}{dates_in_words(e.dates)}"
 
 # %% ../../nbs/14_recall/05_reason.ipynb #373a4336
 def _why(e: Evidence) -> str:
@@ -278,7 +284,7 @@ def _unsettled(found: Sequence[MemoryResult]) -> ReasonedAnswer:
     # What holds, and can be read, first
     found = sorted(found, key=lambda r: (r.superseded_kind == "full", not is_statement(r.summary)))
     told = "; ".join(
-        f"“{r.summary}” ({day_of(r.memory.told_at)}"
+        f"“{r.summary}” (recorded {day_of(r.memory.told_at)}"
         f"{', replaced since' if r.superseded_kind == 'full' else ''})"
         for r in found[:3])
     return ReasonedAnswer(f"Found, but none of it settles the question: {told}.", _FOUND,
@@ -319,6 +325,7 @@ def _marked(said: ReasonedAnswer, q: Question, rows: Sequence[Evidence], moved: 
 def _answers(q: Question, e: Evidence) -> bool:
     "Does a memory speak of what a time is asked of, and not of what did not happen or is to come some day?"
     if q.subject and not share_of_words([q.subject], e.result.memory.text): return False
+    if (told := {*q.about} - _WHICH) and not share_of_words([*told], e.result.memory.text): return False
     return e.date is not None or not (unreal(q.about, e.line) and not unreal((), q.text)
                                       or q.past and _NOT_YET.search(e.line))
 

@@ -145,7 +145,7 @@ def background(
     return said
 
 # %% ../../nbs/15_session/04_hooks.ipynb #def434c7
-_MARKED = re.compile(r"[ \t*_-]{0,8}\[(decision|learning|blocker)\][ \t*_:]*+(.{8,600})", re.I)
+_MARKED = re.compile(r"[ \t*_-]{0,8}\[(decision|learning|blocker)\][*_]*+[ \t:]*+(.{8,600})", re.I)
 _MOST_OF_ONE, _MOST_WAITING, _MOST_KEPT = 5, 100, 500  # Proposals: of an answer, unanswered, and in the file
 
 
@@ -155,9 +155,10 @@ def proposals_in(
     "The facts that an answer marks."
     found, code = dict[tuple[str, str], None](), False
     for line in answer[-100_000:].splitlines():
-        if line.lstrip().startswith(("```", "~~~")): code = not code
-        m = None if code else _MARKED.fullmatch(line.rstrip(" \t*_"))
-        fact = plain_line(m[2], 400) if m else ""
+        if (mark := line.lstrip()[:3]) in ("```", "~~~") and line.count(mark) == 1: code = not code
+        line, lead = line.rstrip(), line.partition("[")[0][-1:]
+        m = None if code else _MARKED.fullmatch(line.rstrip("*_") if lead in ("*", "_") else line)
+        fact = m[2] if m else ""
         if m and len(fact.split()) > 2 and not fact.isupper(): found[f"{m[1].lower()}s", fact] = None
     return [*found][:_MOST_OF_ONE]
 
@@ -193,7 +194,7 @@ def keep_proposals(
     from git_notes_consolidation.llm.redact import without_secrets
     at = (now or _local_now()).isoformat()
     new = {digest("fact", ns, text): {"namespace": ns, "text": text, "at": at, "host": host}
-           for ns, said in facts for text in [without_secrets(said)]}
+           for ns, said in facts for text in [plain_line(without_secrets(said), 400)]}
     with _proposals_file(repo) as there:
         free = _MOST_WAITING - len(proposed(str(repo.common_dir)))
         names = [i for i in new if i not in there][:max(free, 0)]

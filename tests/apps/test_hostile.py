@@ -58,7 +58,6 @@ def hostile(tmp_path_factory):
 # What is typed for an argument, by its name; where a command wants another, by its own name and that of the argument
 TYPED = {"id": "{memory}", "ids": "{question}", "name": "{memory}", "run": "{run}", "words": "retries", "paths": "{home}/MEMORY.md", "remote": "{home}/../far",
          "directory": "{home}/../new", "what": "retention", "review list id": "{question}", "consolidate fleet paths": "{home}", "setup host": "agents-md"}
-MORE = {"research evaluate": ["--failures", "9"]}
 ELSEWHERE = {"serve": "each of its tools is tried below", "demo": "it has its own memories", "research tune": "numbers alone, and it takes long",
              "config pull": "it fetches"}
 NOT = {"--online", "--llm", "--claude", "--help", "--push", "--write"}  # They go out, look at the home directory, or write elsewhere
@@ -95,7 +94,7 @@ def typed(name, command, values):
 
 
 def test_each_command_is_tried_or_says_why_not():
-    assert ELSEWHERE.keys() | MORE.keys() <= LEAVES.keys() and len(LEAVES) - len(ELSEWHERE) > 20
+    assert ELSEWHERE.keys() <= LEAVES.keys() and len(LEAVES) - len(ELSEWHERE) > 20
     assert [w for w in ways(LEAVES["export"])][1:4] == [["--format", x] for x in ("md", "jsonl", "csv")]
 
 
@@ -117,7 +116,7 @@ def test_a_hostile_note_comes_out_of_no_command_and_no_format(hostile, name, tmp
         if name == "restore": gnc("forget", values["memory"], repo=home)
         (option, form), event = way, {"cwd": str(home), "source": "startup", "hook_event_name": "Stop"}
         monkeypatch.setattr(sys, "stdin", io.TextIOWrapper(io.BytesIO(json.dumps(event).encode())))
-        said = gnc(*name.split(), *typed(name, LEAVES[name], values | {"home": home}), *MORE.get(name, ()), *option, *form, repo=home)
+        said = gnc(*name.split(), *typed(name, LEAVES[name], values | {"home": home}), *option, *form, repo=home)
         assert said.code != 2 or [*option, *form], said.err
         files = [f.read_text(encoding="utf-8") for f in (tmp_path / "written", home / ".git" / "gnc" / "tidy" / "MEMORY.md.archive.jsonl") if f.exists()]
         if found := unseen("".join([said.out, said.err, *files])): bad.append((*option, *form, *found))

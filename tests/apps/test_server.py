@@ -436,8 +436,9 @@ def test_a_cancelled_call_that_waited_is_not_made(home, monkeypatch):
 
 
 @pytest.mark.parametrize("mode", ["legacy", "auto"])
-@pytest.mark.parametrize("action", ["accept", "decline", "cancel", "fails", None])
-def test_a_person_is_asked_before_memories_are_replaced_where_the_client_can(tmp_path, action, mode):
+@pytest.mark.parametrize(("action", "apply"), [("accept", True), ("decline", True), ("decline", "true"), ("decline", 1), ("cancel", True), ("fails", True),
+                                               (None, True)])
+def test_a_person_is_asked_before_memories_are_replaced_where_the_client_can(tmp_path, action, apply, mode):
     home, asked = new_repo(tmp_path / "repo", story()), []
     async def answer(ctx, params):
         asked.append(params.message)
@@ -445,7 +446,7 @@ def test_a_person_is_asked_before_memories_are_replaced_where_the_client_can(tmp
     async def main():
         server = serving.new_server(desk_of(home, arguments={"max_change": 1.0}))
         async with Client(server, mode=mode, elicitation_callback=answer if action else None) as client:
-            return await client.call_tool("memory_consolidate", {"apply": True})
+            return await client.call_tool("memory_consolidate", {"apply": apply})
     said = found(asyncio.run(main()))
     assert all(re.fullmatch(r"Apply \d+ replacements?( and \d+ duplicates?)? to this project's memory\? gnc undo takes it back\.", x) for x in asked)
     can = action is not None and mode == "legacy"  # The newer protocol has no way back while a call is at work

@@ -304,6 +304,8 @@ KINDS = [  # What is noted on 20 June 2026 (after the bar on the day after), the
     ("Since Monday the export job runs at 05:00 UTC.", "when does the export job run", "At 05:00 UTC."),
     ("The canteen opens at 11:30 and closes at 14:00.", "when does the canteen open", "At 11:30."),
     ("The deploy failed at 14:02.", "when is the deploy", "Found, but none"),
+    ("Dora resigned before 1 July 2026.", "when did Dora resign", "Before 1 July 2026."),
+    ("The proxy was replaced after the outage of 12 May 2026.", "when was the proxy replaced", "After the outage of 12 May 2026."),
     ("The importer runs every night at 03:00 UTC; 01:30 collided with the backup.", "when does the backup run", "Found, but none"),
     ("The importer was slow; it runs every night now.", "when does the importer run", "Every night."),
     ("The retro is on the first Monday of the month.", "when is the retro", "The first Monday of the month."),

@@ -188,11 +188,12 @@ def test_what_a_session_proposes_is_bounded_and_stored_by_nobody_but_a_person(to
     before = refs(told)
     assert propose(told, fact, host="") == [], "the plugin captures by itself"
     assert propose(told, fact, last_assistant_message={"text": fact}) == []
-    assert len(propose(told, fact, f"[learning] {HOSTILE}", "[blocker] The key is ghp_abcdefghijklmnopqrstuvwxyz0123456789 here")) == 2
+    cut = "[blocker] " + "word " * 74 + "then ghp_abcdefghijklmnopqrstuvwxyz0123456789"  # The key begins where the line is cut
+    assert len(propose(told, fact, f"[learning] {HOSTILE}", "[blocker] The key is ghp_abcdefghijklmnopqrstuvwxyz0123456789 here", cut)) == 3
     said = gnc("review", "list", repo=told)
-    assert "ghp_" not in said.out and refs(told) == before
+    assert "ghp_" not in said.out + (told / ".git" / "gnc" / "proposed.json").read_text() and refs(told) == before
     flood = propose(told, *(f"[learning] {n} bottles stand on the wall" for n in range(10**5)))
-    assert len(flood) == 2 + 5
+    assert len(flood) == 3 + 5
     for k in range(30): found = propose(told, *(f"[learning] {k} crates and {n} more" for n in range(5)))
     assert len(found) == 100 and refs(told) == before
 

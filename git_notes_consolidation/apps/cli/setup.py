@@ -160,7 +160,7 @@ def _list(call: Call, check: bool) -> None:
     for r in live if check and _worktree(call) else ():
         n, why = _told(call, r["host"])
         r["told"] = n
-        if not n: problems.append(f"{r['title']} would be told nothing: {why}")
+        if not n: problems.append(f"{r['title']} would be told no memory: {why}")
     table = Table("agent", "setup", "project", "you", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for r in rows: table.add_row(plain(r["title"]), r["host"], *(
         x if len(x) < 20 else "problem" for x in (plain(r["project"]), plain(r["user"]))))
@@ -283,6 +283,7 @@ def setup(
         if tokens != 2000: again += f" --tokens {tokens}"
     else:
         if host == "claude" and not undo and _plugin_is_on(call):
+            if capture: raise Usage("the plugin memory is on, and captures by itself; leave out --capture")
             return call.show([], "Claude Code has the plugin memory, which brings the hook: nothing to do.")
         changes = _changes(call, HOSTS[host], user, undo)
         if capture or undo and _worktree(call) and _is_last(call, host, user):

@@ -401,19 +401,21 @@ def _decide(call: Call, s: WritingService, verb: str, names: Sequence[str],
         try:
             over = "" if dry_run else writing_review.overrule(s, i)
             v = s.held().view
-            there, proposed = {m.id: m for m in v.scan.memories}, proposals(v, i)
-            if dry_run: told += [x for p in proposed for x in _question_lines("", p, there, True)][:-1]
+            there, asked = {m.id: m for m in v.scan.memories}, proposals(v, i)
+            if dry_run: told += [x for p in asked for x in _question_lines("", p, there, True)][:-1]
             r = do(i)
         except RepoError as e:
             if len(names) == 1: raise
             failed += 1
             data.append({"question": i, "error": str(e)}); told.append(f"! {short(i)}: {plain(e)}"); continue
         data.append({"question": i, "verdict": verb, "dry_run": dry_run} | r.to_dict())
-        words = plain(proposed[0].words, 300) if proposed and verb == "accepted" else _MEANS.get(verb, "")
+        words = plain(asked[0].words, 300) if asked and verb == "accepted" else _MEANS.get(verb, "")
         told += [Text(f"{'Would be ' if dry_run else ''}{verb} {short(i)}", style="bold"),
                  *([f"  {plain(over)}"] if over else []),
                  *_outcome(r, there | s.held().memories, words, s.author.by)]
-    call.show(data, *(told or ["Nothing waits for you."]))
+    facts = not told and proposed(str(s.repo.common_dir))
+    call.show(data, *(told or ["No question waits. What sessions proposed is answered by name: gnc review"
+                               if facts else "Nothing waits for you."]))
     if failed: raise typer.Exit(1)
 
 _IDS = argument("Questions, by their numbers in the last list or by name.", metavar="[ID]...")
@@ -443,7 +445,8 @@ def _answer_proposed(call: Call, s: WritingService, verb: str, ids: Sequence[str
         if not dry_run: answer_proposal(s.repo, name, verb, call.clock())
         if r: show_written(call, s, r)
         else: call.show({"id": name, "verdict": verb, "dry_run": dry_run},
-                        f"{'Would be r' if dry_run else 'R'}ejected: {plain(text, 200)}")
+                        f"{'Would be r' if dry_run else 'R'}ejected: {plain(text, 200)}\n"
+                        "It is not asked again. To store it after all: gnc remember")
     return left
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #3315f54e

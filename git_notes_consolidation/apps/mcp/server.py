@@ -206,8 +206,10 @@ def new_server(workspace: Workspace) -> mcp_lowlevel.Server[Any]:
         given = asked.arguments or {}
         async def call(given: Mapping[str, Any], reads: bool) -> dict[str, Any]:
             return await anyio_thread.run_sync(call_tool, workspace, asked.name, given, limiter=lanes[reads])
-        if asked.name == memory_consolidate.__name__ and given.get("apply") is True and _can_ask(ctx):
+        applies = given.get("apply") not in (None, False)  # What is read as a yes, too: "true", 1
+        if asked.name == memory_consolidate.__name__ and applies and _can_ask(ctx):
             plan = await call({**given, "apply": False}, True)
+            if plan["isError"]: return mcp_types.CallToolResult.model_validate(plan)
             if (wanted := agreement(plan)) and not await _agrees(ctx, wanted):
                 return mcp_types.CallToolResult.model_validate(declined(plan))
         answer = await call(given, reads)
