@@ -457,11 +457,7 @@ _SAME = {stem(w): line.split()[0] for line in (
     "change move moved moving switch migrate migration adopt convert ported instead relocate",
     "disable deactivate switchoff turnoff shutdown", "enable activate switchon turnon",
     "release publish ship deploy deployment rollout", "remove removal delete deletion erase",
-    "update upgrade bump", "start begin began begun join", "end finish complete", "expire expiry validuntil",
-    "due deadline", "repair fix mend", "fail failure crash outage break broke broken",
-    "reject refuse decline turndown",
-    "login signin", "submit submission handin", "introduce introduction add",
-    "leave left quit")
+    "update upgrade bump", "start begin began begun join", "break broke broken", "leave left", "login signin")
     for w in line.split()}
 
 # %% ../../nbs/14_recall/01_rank.ipynb #757ab817

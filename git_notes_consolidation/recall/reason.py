@@ -303,7 +303,7 @@ def _ahead(e: Evidence, now: datetime) -> Evidence:
     return replace(e, dates=tuple(r for r in e.dates if r.interval and r.interval[1] > now)[:1])
 
 
-_PLANS = frozenset(map(key, ("plan", "schedule", "due", "meant", "slip", "shift", "postpone")))
+_PLANS = frozenset(map(key, ("plan", "schedule")))  # Who notes a day seldom adds that it is planned
 
 
 def _says_it(q: Question, e: Evidence) -> bool:
