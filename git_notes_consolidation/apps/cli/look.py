@@ -18,6 +18,7 @@ from ...core.memory import as_utc
 from ...core.models import MemorySummary, MemoryTier
 from ...core.settings import RetentionConfig
 from ...retention.score import days_in_tiers
+from ...session.fast_start import proposed
 from ...session.hooks import missing
 from ...store.versions import Operation, operations_of
 from ...store.changes import last_run
@@ -75,7 +76,7 @@ def _facts(st: Row) -> list[tuple[str, object]]:
              f"({counted_noun(st['records'], 'record')})"),
             ("without duplicates", st["distinct"]), ("current", st["current"]),
             ("relations", ", ".join(f"{n} {k}" for k, n in st["edges"].items()) or "none"),
-            ("summaries", st["summaries"]), ("to review", st["review_items"]),
+            ("summaries", st["summaries"]), ("to review", st["review_items"] + st["proposed_facts"]),
             ("runs", f"{st['runs']}, {st['undone']} undone"),
             ("last run", f"{last['at'][:16]}{unchanged}" if last else "none in this clone"),
             *([("for the next run", f"{n} replacement{'s' * (n > 1)}, more than one run may make")] if
@@ -101,7 +102,8 @@ def status(
     if stale: return _list_stale(call)
     s = call.place()
     lack = missing(s.settings)
-    st = consolidation_status.status(s) | {"background_hook": {"active": not lack, "missing": [*lack]}}
+    st = consolidation_status.status(s) | {"background_hook": {"active": not lack, "missing": [*lack]},
+                                           "proposed_facts": len(proposed(str(s.repo.common_dir)))}
     data = {k: st[k] for k in ("tiers", "namespaces")} if tiers else st
     if not st["memories"]: return call.show(data, why_empty(call.repo))
     found = _tier_tables(st)
