@@ -238,9 +238,6 @@ def _main_axes(X: np.ndarray) -> np.ndarray:
     sign = np.sign(np.take_along_axis(places, np.abs(places).argmax(0)[None], 0)) if len(X) else 1.0
     return np.asarray(places * np.where(sign == 0, 1.0, sign))
 
-# %% ../../nbs/02_plots/01_figures.ipynb #mp000005
-_EMPTY = {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
-
 # %% ../../nbs/02_plots/01_figures.ipynb #b4ba6e54
 _EMPTY = {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
 _PALE = {"alone": {"color": "#C8C8C8", "size": 5},
