@@ -281,17 +281,16 @@ def arrows_between(points: np.ndarray, pairs: Sequence[tuple[int, int]]) -> dict
 
 
 def colour_menu(
-    ranges: Mapping[str, range],  # What colours the points, to its traces
+    ways: Sequence[str],  # Of each trace, what colours its points
     always: Sequence[Any],  # Of the traces behind them, whether they are visible
     words: Sequence[dict[str, Any]],  # Written while the topics are shown
 ) -> dict[str, Any]:
     "By what the points are coloured."
-    every = range(max(r.stop for r in ranges.values()))
     def button(way: str) -> dict[str, Any]:
-        change = {"visible": [i in ranges[way] for i in every] + [*always]}
+        change = {"visible": [x == way for x in ways] + [*always]}
         return {"label": f"by {way}", "method": "update",
                 "args": [change, {"annotations": words if way == "topic" else []}]}
-    return {"buttons": [*map(button, ranges)], "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom",
+    return {"buttons": [*map(button, dict.fromkeys(ways))], "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom",
             "pad": {"b": 6}}
 
 # %% ../../nbs/02_plots/01_figures.ipynb #9e5bece0
@@ -315,13 +314,8 @@ def cluster_map(
         x, y = at[mask].astype(np.float32).T
         return {"type": "scattergl" if len(at) > 3000 else "scatter", "mode": "markers", "name": name,
                 "x": x, "y": y, "hoverinfo": "skip", "marker": marker} | more
-    traces: list[dict[str, Any]] = []
-    ranges: dict[str, range] = {}
-    for way, groups in ways.items():
-        begin = len(traces)
-        traces += [dots(f"{short_label(name, 30)} ({mask.sum()})", mask, look, visible=way == "topic")
-                   for name, mask, look in groups]
-        ranges[way] = range(begin, len(traces))
+    traces = [dots(f"{short_label(name, 30)} ({mask.sum()})", mask, look, visible=way == "topic")
+              for way, groups in ways.items() for name, mask, look in groups]
     always: list[dict[str, Any]] = [arrows_between(at, arrows)] if arrows else []
     if superseded is not None and any(superseded):
         cross = {"symbol": "x-thin", "size": 10, "line": {"width": 1.5, "color": "#000"}}
@@ -330,7 +324,8 @@ def cluster_map(
                        text=[*map(short_label, hover or ())], hoverinfo="text",
                        customdata=np.arange(len(at), dtype=np.int32)))
     words = map_words(at, [g for g in ways["topic"] if g[0] not in _PALE]) if names else []
-    menu = [colour_menu(ranges, [x.get("visible", True) for x in always], words)] if others else []
+    menu = [colour_menu([way for way, groups in ways.items() for _ in groups],
+                        [x.get("visible", True) for x in always], words)] if others else []
     return figure([*traces, *always], xaxis=_EMPTY, yaxis=_EMPTY, height=560, annotations=words,
                   updatemenus=menu, margin={"l": 10, "r": 10, "t": 45 + 35 * bool(menu and title), "b": 10},
                   title={"text": escape_markup(title), "font": {"size": 15}},
@@ -339,10 +334,9 @@ def cluster_map(
 # %% ../../nbs/02_plots/01_figures.ipynb #mp000001
 def plane_layout(
     X: np.ndarray,  # (n, d), a row a memory
-    seed: int = 0,
 ) -> tuple[np.ndarray, str]:  # (n, 2), and how it was made
     "Places in the plane, with what is installed."
-    try: return umap_layout(X, seed), "UMAP" if len(X) >= 15 else "main axes"
+    try: return umap_layout(X), "UMAP" if len(X) >= 15 else "main axes"
     except NotImplementedError: return _main_axes(np.asarray(X, float)), "main axes"
 
 # %% ../../nbs/02_plots/01_figures.ipynb #20c76928
