@@ -290,8 +290,8 @@ def colour_menu(
         change = {"visible": [x == way for x in ways] + [*always]}
         return {"label": f"by {way}", "method": "update",
                 "args": [change, {"annotations": words if way == "topic" else []}]}
-    return {"buttons": [*map(button, dict.fromkeys(ways))], "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom",
-            "pad": {"b": 6}}
+    return {"buttons": [*map(button, dict.fromkeys(ways))], "x": 0, "xanchor": "left", "y": 1,
+            "yanchor": "bottom", "pad": {"b": 6}}
 
 # %% ../../nbs/02_plots/01_figures.ipynb #9e5bece0
 def cluster_map(

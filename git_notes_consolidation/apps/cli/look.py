@@ -71,7 +71,7 @@ def _facts(st: Row) -> list[tuple[str, object]]:
     "The state of a repository as rows."
     last = st["last_run"] or {}
     unchanged = "" if last.get("changed") else ", nothing changed"
-    lack = st["background_hook"]["missing"]
+    lack = "; ".join(st["background_hook"]["missing"])
     return [("memories", f"{st['memories']} in {counted_noun(st['notes'], 'note')} "
              f"({counted_noun(st['records'], 'record')})"),
             ("without duplicates", st["distinct"]), ("current", st["current"]),
@@ -81,8 +81,7 @@ def _facts(st: Row) -> list[tuple[str, object]]:
             ("last run", f"{last['at'][:16]}{unchanged}" if last else "none in this clone"),
             *([("for the next run", f"{n} replacement{'s' * (n > 1)}, more than one run may make")] if
               (n := last.get("waiting")) else []),
-            ("background hook",
-             f"not active: {'; '.join(lack)}" if lack else "ready, when an agent's host calls it")]
+            ("background hook", f"not active: {lack}" if lack else "ready, when an agent's host calls it")]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #1746d735
 @app.command(epilog=examples("status", "status -v", "status --show archived --limit 50", "status --stale"))
@@ -100,8 +99,7 @@ def status(
     if show is not None: return _list_tier(call, show, limit)
     if summaries: return _list_summaries(call)
     if stale: return _list_stale(call)
-    s = call.place()
-    lack = missing(s.settings)
+    lack = missing((s := call.place()).settings)
     st = consolidation_status.status(s) | {"background_hook": {"active": not lack, "missing": [*lack]},
                                            "proposed_facts": len(proposed(str(s.repo.common_dir)))}
     data = {k: st[k] for k in ("tiers", "namespaces")} if tiers else st

@@ -195,7 +195,8 @@ def _capture_change(call: Call, host: str, undo: bool) -> list[Change]:
     "The file that makes sessions of this clone propose what to remember."
     if not undo and host not in _TELL: raise Usage(
         f"--capture: {HOSTS[host].title} does not tell a hook what was answered; {', '.join(_TELL)} do")
-    c = writing_hosts.change_of(call.home.common_dir, CAPTURE, lambda raw: None if undo else raw or _ASK.encode())
+    top = call.home.common_dir
+    c = writing_hosts.change_of(top, CAPTURE, lambda raw: None if undo else raw or _ASK.encode())
     return [replace(c, shown=f".git/{CAPTURE}")] if c.before != c.after else []
 
 # %% ../../../nbs/19_apps/03_cli/09_setup.ipynb #9e6de2d6

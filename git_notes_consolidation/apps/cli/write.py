@@ -451,8 +451,9 @@ def _answer_proposed(call: Call, s: WritingService, verb: str, ids: Sequence[str
         r = s.remember(text, namespace=namespace, dry_run=dry_run) if verb == "accepted" else None
         if not dry_run: answer_proposal(s.repo, name, verb, call.clock())
         data.append({"id": name, "verdict": verb, "dry_run": dry_run} | (r.to_dict() if r else {}))
-        told += _told(call, s, r) if r else [f"{'Would be r' if dry_run else 'R'}ejected: {plain(text, 200)}\n"
-                                             "It is not asked again. To store it after all: gnc remember"]
+        told += _told(call, s, r) if r else [
+            f"{'Would be r' if dry_run else 'R'}ejected: {plain(text, 200)}\n"
+            "It is not asked again. To store it after all: gnc remember"]
     return data, told
 
 
