@@ -201,24 +201,19 @@ def levels_of(config: RetentionConfig) -> dict[str, float]:
     "The thresholds, as plots name them."
     return {"archive": config.archive_threshold, "warm": config.warm_threshold, "hot": config.hot_threshold}
 
-
-FIGURES: dict[str, Callable[[Answer, SubconsciousnessConfig, Mapping[str, int]], Figure]] = {
-    "tiers": lambda said, config, present: tier_bars({"now": present, "with these": said.counts}),
-    "flow": lambda said, config, present: tier_flow(said.moves),
-    "spaces": lambda said, config, present: tier_bars(
-        {escape_markup(n): row for n, row in said.spaces.items()}),
-    "parts": lambda said, config, present: score_parts(said.parts, levels_of(config.retention)),
-    "days": lambda said, config, present: tier_days(said.days),
-    "sizes": lambda said, config, present: cluster_heaps(said.sizes, config.min_cluster_size)}
-
 # %% ../../nbs/20_research/02_tuning.ipynb #d6d418e5
 def pictures(
     said: Answer,
     config: SubconsciousnessConfig,
     present: Mapping[str, int],  # The tier distribution to compare with
-) -> dict[str, Figure]:  # By name
-    "The six figures of an answer."
-    return {name: draw(said, config, present) for name, draw in FIGURES.items()}
+) -> dict[str, Callable[[], Figure]]:  # By name
+    "The six figures of an answer, each drawn when it is asked for."
+    return {"tiers": lambda: tier_bars({"now": present, "with these": said.counts}),
+            "flow": lambda: tier_flow(said.moves),
+            "spaces": lambda: tier_bars({escape_markup(n): row for n, row in said.spaces.items()}),
+            "parts": lambda: score_parts(said.parts, levels_of(config.retention)),
+            "days": lambda: tier_days(said.days),
+            "sizes": lambda: cluster_heaps(said.sizes, config.min_cluster_size)}
 
 # %% ../../nbs/20_research/02_tuning.ipynb #2d537545
 _FADES = (30.0, 60.0, 90.0, 120.0, 180.0, 270.0, 365.0, 540.0, 730.0, 1095.0, 1460.0, 1825.0, 2555.0, 3650.0,
@@ -464,9 +459,9 @@ class Panel(Sliders):
         self.keeper.forget()
 
     def draw(self, name: str) -> None:
-        fig = (quality_figure(self.found_now, self.found) if name == "better"
-               else FIGURES[name](self.said, self.config, self.now))
-        draw(self.charts[name], fig.update_layout(_frame(name)))
+        made = pictures(self.said, self.config, self.now) | {
+            "better": lambda: quality_figure(self.found_now, self.found)}
+        draw(self.charts[name], made[name]().update_layout(_frame(name)))
 
     def chart(self, name: str) -> Any:
         "The box that shows a figure, drawn when it is first asked for."
