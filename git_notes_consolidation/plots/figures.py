@@ -370,18 +370,17 @@ def tier_bars(
 # %% ../../nbs/02_plots/01_figures.ipynb #bd249ed4
 def tier_slider(
     frames: Mapping[float, Mapping[str, int]],  # Half-life in days, to tier, to number of memories
-    at: float | None = None,  # Position at the start; the first one when not given
+    at: float,  # Position at the start
 ) -> Figure:
     "The tier distribution under a half-life that the reader moves."
     places = sorted(frames)
     heights = {h: [int(frames[h].get(t, 0)) for t in TIERS] for h in places}
-    start = places[0] if at is None else at
-    bars = {"type": "bar", "x": list(TIERS), "y": heights[start], "text": heights[start],
+    bars = {"type": "bar", "x": list(TIERS), "y": heights[at], "text": heights[at],
             "textposition": "outside",
             "marker": hatch_marker(list(TIER_COLOURS.values()), list(TIER_HATCHES.values()))}
     steps = [{"method": "restyle", "label": f"{h:g}", "args": [{"y": [heights[h]], "text": [heights[h]]}]}
              for h in places]
-    slider = {"active": places.index(start), "currentvalue": {"prefix": "half-life in days: "},
+    slider = {"active": places.index(at), "currentvalue": {"prefix": "half-life in days: "},
               "steps": steps, "pad": {"t": 40}}
     return figure([bars], y="memories", yaxis_range=[0, 1.1 * max(max(v) for v in heights.values()) + 1],
                   sliders=[slider], height=420, margin={"b": 110})
@@ -392,9 +391,8 @@ def tier_flow(
 ) -> Figure:
     "The memories that changed their tier, as a Sankey diagram."
     flows = [(a, b, int(n)) for a in TIERS for b in TIERS if a != b and (n := moves.get((a, b), 0))]
-    left, right = [t for t in TIERS if any(a == t for a, _, _ in flows)], [t for t in TIERS
-        if any(b == t for _, b, _ in flows)]
     was, now = ({t: sum(f[2] for f in flows if f[end] == t) for t in TIERS} for end in (0, 1))
+    left, right = ([t for t in TIERS if ends[t]] for ends in (was, now))
     nodes = {"label": [f"was {t}: {was[t]}" for t in left] + [f"now {t}: {now[t]}" for t in right],
              "color": [TIER_COLOURS[t] for t in left + right],
              "line": {"color": "#444", "width": 1}, "pad": 18, "thickness": 18}
