@@ -238,9 +238,6 @@ def _main_axes(X: np.ndarray) -> np.ndarray:
     sign = np.sign(np.take_along_axis(places, np.abs(places).argmax(0)[None], 0)) if len(X) else 1.0
     return np.asarray(places * np.where(sign == 0, 1.0, sign))
 
-# %% ../../nbs/02_plots/01_figures.ipynb #mp000005
-_EMPTY = {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
-
 # %% ../../nbs/02_plots/01_figures.ipynb #b4ba6e54
 _EMPTY = {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
 _PALE = {"alone": {"color": "#C8C8C8", "size": 5},
@@ -284,18 +281,17 @@ def arrows_between(points: np.ndarray, pairs: Sequence[tuple[int, int]]) -> dict
 
 
 def colour_menu(
-    ranges: Mapping[str, range],  # What colours the points, to its traces
+    ways: Sequence[str],  # Of each trace, what colours its points
     always: Sequence[Any],  # Of the traces behind them, whether they are visible
     words: Sequence[dict[str, Any]],  # Written while the topics are shown
 ) -> dict[str, Any]:
     "By what the points are coloured."
-    every = range(max(r.stop for r in ranges.values()))
     def button(way: str) -> dict[str, Any]:
-        change = {"visible": [i in ranges[way] for i in every] + [*always]}
+        change = {"visible": [x == way for x in ways] + [*always]}
         return {"label": f"by {way}", "method": "update",
                 "args": [change, {"annotations": words if way == "topic" else []}]}
-    return {"buttons": [*map(button, ranges)], "x": 0, "xanchor": "left", "y": 1, "yanchor": "bottom",
-            "pad": {"b": 6}}
+    return {"buttons": [*map(button, dict.fromkeys(ways))], "x": 0, "xanchor": "left", "y": 1,
+            "yanchor": "bottom", "pad": {"b": 6}}
 
 # %% ../../nbs/02_plots/01_figures.ipynb #9e5bece0
 def cluster_map(
@@ -318,13 +314,8 @@ def cluster_map(
         x, y = at[mask].astype(np.float32).T
         return {"type": "scattergl" if len(at) > 3000 else "scatter", "mode": "markers", "name": name,
                 "x": x, "y": y, "hoverinfo": "skip", "marker": marker} | more
-    traces: list[dict[str, Any]] = []
-    ranges: dict[str, range] = {}
-    for way, groups in ways.items():
-        begin = len(traces)
-        traces += [dots(f"{short_label(name, 30)} ({mask.sum()})", mask, look, visible=way == "topic")
-                   for name, mask, look in groups]
-        ranges[way] = range(begin, len(traces))
+    traces = [dots(f"{short_label(name, 30)} ({mask.sum()})", mask, look, visible=way == "topic")
+              for way, groups in ways.items() for name, mask, look in groups]
     always: list[dict[str, Any]] = [arrows_between(at, arrows)] if arrows else []
     if superseded is not None and any(superseded):
         cross = {"symbol": "x-thin", "size": 10, "line": {"width": 1.5, "color": "#000"}}
@@ -333,7 +324,8 @@ def cluster_map(
                        text=[*map(short_label, hover or ())], hoverinfo="text",
                        customdata=np.arange(len(at), dtype=np.int32)))
     words = map_words(at, [g for g in ways["topic"] if g[0] not in _PALE]) if names else []
-    menu = [colour_menu(ranges, [x.get("visible", True) for x in always], words)] if others else []
+    menu = [colour_menu([way for way, groups in ways.items() for _ in groups],
+                        [x.get("visible", True) for x in always], words)] if others else []
     return figure([*traces, *always], xaxis=_EMPTY, yaxis=_EMPTY, height=560, annotations=words,
                   updatemenus=menu, margin={"l": 10, "r": 10, "t": 45 + 35 * bool(menu and title), "b": 10},
                   title={"text": escape_markup(title), "font": {"size": 15}},
@@ -342,10 +334,9 @@ def cluster_map(
 # %% ../../nbs/02_plots/01_figures.ipynb #mp000001
 def plane_layout(
     X: np.ndarray,  # (n, d), a row a memory
-    seed: int = 0,
 ) -> tuple[np.ndarray, str]:  # (n, 2), and how it was made
     "Places in the plane, with what is installed."
-    try: return umap_layout(X, seed), "UMAP" if len(X) >= 15 else "main axes"
+    try: return umap_layout(X), "UMAP" if len(X) >= 15 else "main axes"
     except NotImplementedError: return _main_axes(np.asarray(X, float)), "main axes"
 
 # %% ../../nbs/02_plots/01_figures.ipynb #20c76928
@@ -379,18 +370,17 @@ def tier_bars(
 # %% ../../nbs/02_plots/01_figures.ipynb #bd249ed4
 def tier_slider(
     frames: Mapping[float, Mapping[str, int]],  # Half-life in days, to tier, to number of memories
-    at: float | None = None,  # Position at the start; the first one when not given
+    at: float,  # Position at the start
 ) -> Figure:
     "The tier distribution under a half-life that the reader moves."
     places = sorted(frames)
     heights = {h: [int(frames[h].get(t, 0)) for t in TIERS] for h in places}
-    start = places[0] if at is None else at
-    bars = {"type": "bar", "x": list(TIERS), "y": heights[start], "text": heights[start],
+    bars = {"type": "bar", "x": list(TIERS), "y": heights[at], "text": heights[at],
             "textposition": "outside",
             "marker": hatch_marker(list(TIER_COLOURS.values()), list(TIER_HATCHES.values()))}
     steps = [{"method": "restyle", "label": f"{h:g}", "args": [{"y": [heights[h]], "text": [heights[h]]}]}
              for h in places]
-    slider = {"active": places.index(start), "currentvalue": {"prefix": "half-life in days: "},
+    slider = {"active": places.index(at), "currentvalue": {"prefix": "half-life in days: "},
               "steps": steps, "pad": {"t": 40}}
     return figure([bars], y="memories", yaxis_range=[0, 1.1 * max(max(v) for v in heights.values()) + 1],
                   sliders=[slider], height=420, margin={"b": 110})
@@ -401,9 +391,8 @@ def tier_flow(
 ) -> Figure:
     "The memories that changed their tier, as a Sankey diagram."
     flows = [(a, b, int(n)) for a in TIERS for b in TIERS if a != b and (n := moves.get((a, b), 0))]
-    left, right = [t for t in TIERS if any(a == t for a, _, _ in flows)], [t for t in TIERS
-        if any(b == t for _, b, _ in flows)]
     was, now = ({t: sum(f[2] for f in flows if f[end] == t) for t in TIERS} for end in (0, 1))
+    left, right = ([t for t in TIERS if ends[t]] for ends in (was, now))
     nodes = {"label": [f"was {t}: {was[t]}" for t in left] + [f"now {t}: {now[t]}" for t in right],
              "color": [TIER_COLOURS[t] for t in left + right],
              "line": {"color": "#444", "width": 1}, "pad": 18, "thickness": 18}

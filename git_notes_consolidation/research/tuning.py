@@ -142,9 +142,8 @@ def row_scores(
     "The scores that such a configuration gives."
     h, d = r.half_life_days, r.decay_exponent
     if r.decay == "exponential": return design_score(s, h, r)
-    kept = (retrievability(s.first, s.last, s.count, h, d) if r.decay == "act-r"
-            else np.array([power_law(x, h, d) for x in s.last]))
-    used = kept if r.decay == "act-r" else np.array([activation(n) for n in s.count])
+    if r.decay == "act-r": kept = used = retrievability(s.first, s.last, s.count, h, d)
+    else: kept, used = np.vectorize(power_law)(s.last, h, d), np.vectorize(activation)(s.count)
     worth = 0.5 * np.exp2(-s.last / r.importance_half_life_days)
     return np.asarray(r.recency_weight * kept + r.activation_weight * used + r.importance_weight * worth)
 
@@ -202,24 +201,19 @@ def levels_of(config: RetentionConfig) -> dict[str, float]:
     "The thresholds, as plots name them."
     return {"archive": config.archive_threshold, "warm": config.warm_threshold, "hot": config.hot_threshold}
 
-
-FIGURES: dict[str, Callable[[Answer, SubconsciousnessConfig, Mapping[str, int]], Figure]] = {
-    "tiers": lambda said, config, present: tier_bars({"now": present, "with these": said.counts}),
-    "flow": lambda said, config, present: tier_flow(said.moves),
-    "spaces": lambda said, config, present: tier_bars(
-        {escape_markup(n): row for n, row in said.spaces.items()}),
-    "parts": lambda said, config, present: score_parts(said.parts, levels_of(config.retention)),
-    "days": lambda said, config, present: tier_days(said.days),
-    "sizes": lambda said, config, present: cluster_heaps(said.sizes, config.min_cluster_size)}
-
 # %% ../../nbs/20_research/02_tuning.ipynb #d6d418e5
 def pictures(
     said: Answer,
     config: SubconsciousnessConfig,
     present: Mapping[str, int],  # The tier distribution to compare with
-) -> dict[str, Figure]:  # By name
-    "The six figures of an answer."
-    return {name: draw(said, config, present) for name, draw in FIGURES.items()}
+) -> dict[str, Callable[[], Figure]]:  # By name
+    "The six figures of an answer, each drawn when it is asked for."
+    return {"tiers": lambda: tier_bars({"now": present, "with these": said.counts}),
+            "flow": lambda: tier_flow(said.moves),
+            "spaces": lambda: tier_bars({escape_markup(n): row for n, row in said.spaces.items()}),
+            "parts": lambda: score_parts(said.parts, levels_of(config.retention)),
+            "days": lambda: tier_days(said.days),
+            "sizes": lambda: cluster_heaps(said.sizes, config.min_cluster_size)}
 
 # %% ../../nbs/20_research/02_tuning.ipynb #2d537545
 _FADES = (30.0, 60.0, 90.0, 120.0, 180.0, 270.0, 365.0, 540.0, 730.0, 1095.0, 1460.0, 1825.0, 2555.0, 3650.0,
@@ -263,22 +257,72 @@ def settings_at(
     return replace(base, **moved)
 
 # %% ../../nbs/20_research/02_tuning.ipynb #9946b03c
+_LOOK: dict[str, Any] = {"readout": False, "style": {"description_width": "128px"},
+                         "layout": {"width": "auto", "flex": "1 1 240px", "min_width": "0"}}
+
+
 def _knobs(at: Mapping[str, float]) -> dict[str, Any]:
     w = need("ipywidgets", "notebook")
-    look: dict[str, Any] = {"readout": False,
-                            "style": {"description_width": "128px"},
-                            "layout": {"width": "auto", "flex": "1 1 240px", "min_width": "0"}}
     def slider(name: str, label: str, low: float, high: float, step: float) -> Any:
         kind = w.IntSlider if isinstance(at[name], int) else w.FloatSlider
         return kind(at[name], min=min(low, at[name]), max=max(high, at[name]), step=step, description=label,
-                    **look)
+                    **_LOOK)
     presets = (RetentionConfig.preset(name).importance_half_life_days for name in PRESETS)
     now = at["importance_half_life_days"]
     fade = w.SelectionSlider(options=[*map(stop, sorted({*_FADES, now, *presets}))], value=now,
-                             description="importance halves", **look)
+                             description="importance halves", **_LOOK)
     made = {name: slider(name, *_RANGES[name]) for name in _RANGES}
     return {"retention_half_life_days": made.pop("retention_half_life_days"),
             "importance_half_life_days": fade, **made}
+
+# %% ../../nbs/20_research/02_tuning.ipynb #66b639bb
+class Sliders:
+    "A configuration that a person moves."
+
+    def __init__(
+        self, config: SubconsciousnessConfig,  # Where they start
+        own: float,  # The embedder's cluster threshold
+    ) -> None:
+        w = need("ipywidgets", "notebook")
+        self.config, self.own, self.still = config, own, False
+        self.starts = {"as it is": config, **{name: preset(name, config) for name in PRESETS}}
+        self.knobs = _knobs(slider_positions(config, own))
+        self.numbers = {name: number_beside(knob) for name, knob in self.knobs.items()}
+        self.line = w.HTML()
+        self.presets = w.Dropdown(options=[*self.starts], description="preset", layout={"width": "190px"},
+                                  style={"description_width": "50px"})
+        for knob in self.knobs.values(): knob.observe(self.move, names="value")
+        self.presets.observe(self.take, names="value")
+
+    def tell(self) -> None:
+        "Say what follows."
+
+    def move(self, _: Any = None) -> None:
+        "Take what the sliders say."
+        if self.still: return
+        try:
+            self.config = settings_at({name: knob.value for name, knob in self.knobs.items()}, self.config,
+                                      self.own)
+        except ConfigError as e:
+            self.line.value = f"<b style='color:#B00020'>{escape_markup(str(e))}</b>"
+            self.presets.value = None
+            return
+        self.tell()
+        self.presets.value = next((name for name, start in self.starts.items() if start == self.config), None)
+
+    def take(self, change: Any) -> None:
+        "Take the preset that was chosen, unless it holds already."
+        start = self.starts.get(change.new)
+        if start and (start != self.config or any(
+                self.knobs[name].value != at for name, at in slider_positions(start, self.own).items())):
+            self.put(start)
+
+    def put(self, config: SubconsciousnessConfig) -> None:
+        "Move all sliders at once."
+        self.still, self.config = True, config
+        for name, value in slider_positions(config, self.own).items(): move_slider(self.knobs[name], value)
+        self.still = False
+        self.move()
 
 # %% ../../nbs/20_research/02_tuning.ipynb #a50c1373
 def describe(
@@ -385,34 +429,39 @@ def _frame(name: str) -> dict[str, Any]:
             "legend": legend | {"x": -0.28, "font": {"size": 11}}}
 
 # %% ../../nbs/20_research/02_tuning.ipynb #fc182114
-class Panel:
+class Panel(Sliders):
     "Sliders, figures, and what they say of the memories."
 
     def __init__(
         self, c: Corpus,  # At least one memory; its settings are where the sliders start
     ) -> None:
+        super().__init__(c.config, c.embedder.cluster_threshold)
         w = need("ipywidgets", "notebook")
-        self.corpus, self.config, self.own, self.still = c, c.config, c.embedder.cluster_threshold, False
-        self.before = present_tiers(c)
+        self.corpus, self.before, self.needed = c, present_tiers(c), needed_rows(c)
         self.now = {t: self.before.count(t) for t in TIERS}
-        self.starts = {"as it is": c.config, **{name: preset(name, c.config) for name in PRESETS}}
-        self.knobs = _knobs(slider_positions(c.config, self.own))
-        self.numbers = {name: number_beside(knob) for name, knob in self.knobs.items()}
-        self.line, self.moved, self.verdict, self.quality = w.HTML(), w.HTML(), w.HTML(), w.HTML()
-        self.needed = needed_rows(c)
-        self.found = self.found_now = self.find(c.config)
-        self.later = w.IntSlider(0, min=0, max=730, description="days from now", readout=False,
-                                 style={"description_width": "128px"},
-                                 layout={"width": "auto", "flex": "1 1 240px", "min_width": "0"})
+        self.found_now = found_by(self.needed.rows, c.config.retention)
+        self.moved, self.verdict, self.quality = w.HTML(), w.HTML(), w.HTML()
+        self.later = w.IntSlider(0, max=730, description="days from now", **_LOOK)
         self.numbers["later"] = number_beside(self.later)
         self.which = w.Dropdown(**_choice(c), description="memory", layout={"width": "auto"})
-        self.presets = w.Dropdown(options=[*self.starts], description="preset", layout={"width": "190px"},
-                                  style={"description_width": "50px"})
         self.keeper = SettingsFile(lambda: panel_settings(self.config), c.folder)
         self.charts: dict[str, Any] = {}  # Name of a figure to its box
-        for knob in (*self.knobs.values(), self.later, self.which): knob.observe(self.move, names="value")
-        self.presets.observe(self.take, names="value")
+        for x in (self.later, self.which): x.observe(self.move, names="value")
         self.move()
+
+    def tell(self) -> None:
+        self.said = said = answer(self.corpus, self.config, self.before, self.which.value, self.later.value)
+        self.found = found_by(self.needed.rows, self.config.retention)
+        for name in self.charts: self.draw(name)
+        self.quality.value = say_quality(self.needed, self.found_now, self.found)
+        self.line.value, self.verdict.value = describe(said, self.config), escape_markup(said.verdict)
+        self.moved.value = moved_table(self.corpus, self.before, said.tiers)
+        self.keeper.forget()
+
+    def draw(self, name: str) -> None:
+        made = pictures(self.said, self.config, self.now) | {
+            "better": lambda: quality_figure(self.found_now, self.found)}
+        draw(self.charts[name], made[name]().update_layout(_frame(name)))
 
     def chart(self, name: str) -> Any:
         "The box that shows a figure, drawn when it is first asked for."
@@ -420,48 +469,6 @@ class Panel:
             self.charts[name] = chart_box()
             self.draw(name)
         return self.charts[name]
-
-    def find(self, config: SubconsciousnessConfig) -> Found:
-        return found_by(self.needed.rows, config.retention)
-
-    def draw(self, name: str) -> None:
-        fig = (quality_figure(self.found_now, self.found) if name == "better"
-               else FIGURES[name](self.said, self.config, self.now))
-        draw(self.charts[name], fig.update_layout(_frame(name)))
-
-    def move(self, _: Any = None) -> None:
-        "Say what the sliders say."
-        if self.still: return
-        try:
-            self.config = settings_at({name: knob.value for name, knob in self.knobs.items()}, self.config,
-                                      self.own)
-        except ConfigError as e:
-            self.line.value = f"<b style='color:#B00020'>{escape_markup(str(e))}</b>"
-            self.presets.value = None
-            return
-        self.said = said = answer(self.corpus, self.config, self.before, self.which.value,
-                                  self.later.value)
-        self.found = self.find(self.config)
-        for name in self.charts: self.draw(name)
-        self.quality.value = say_quality(self.needed, self.found_now, self.found)
-        self.line.value, self.verdict.value = describe(said, self.config), escape_markup(said.verdict)
-        self.moved.value = moved_table(self.corpus, self.before, said.tiers)
-        self.presets.value = next((name for name, start in self.starts.items() if start == self.config), None)
-        self.keeper.forget()
-
-    def take(self, change: Any) -> None:
-        "Take the preset that was chosen, unless it holds already."
-        start = self.starts.get(change.new)
-        if start and (start != self.config or any(
-                self.knobs[name].value != at for name, at in slider_positions(start, self.own).items())):
-            self.put(start)
-
-    def put(self, config: SubconsciousnessConfig) -> None:
-        "Move all sliders at once."
-        self.still, self.config = True, config
-        for name, value in slider_positions(config, self.own).items(): move_slider(self.knobs[name], value)
-        self.still = False
-        self.move()
 
 # %% ../../nbs/20_research/02_tuning.ipynb #3fd69aaf
 def _choice(c: Corpus) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
+from functools import cached_property
 from importlib.util import find_spec
 from pathlib import Path
 from typing import IO, TYPE_CHECKING, Any
@@ -41,9 +42,9 @@ def missing(settings: Settings) -> tuple[str, ...]:
     return tuple(said)
 
 # %% ../../nbs/15_session/04_hooks.ipynb #e5e7b36f
-def settings_of(repo: Repo, file: str | None = None) -> Settings:
-    "The environment's settings, and those of a file: the one named, or the one at the top of the worktree."
-    return load_settings(file=file or project_file(repo.worktree))
+def settings_of(repo: Repo) -> Settings:
+    "The environment's settings, and those of the file at the top of the worktree."
+    return load_settings(file=project_file(repo.worktree))
 
 # %% ../../nbs/15_session/04_hooks.ipynb #e68165e9
 def _local_now() -> datetime: return datetime.now(UTC).astimezone()
@@ -58,22 +59,25 @@ class ConsolidationHook:
     scope: Scope | None = None  # None: everything
     clock: Callable[[], datetime] = _local_now  # In the zone that hook_schedule means
 
+    @cached_property
+    def repo(self) -> Repo:
+        "Where it looks; git is asked once."
+        return open_repo(self.path)
+
     def due(self) -> Due:
         "Whether a run is due, and why or why not."
-        repo = open_repo(self.path)
-        settings = self.settings or settings_of(repo)
+        settings = self.settings or settings_of(self.repo)
         if self.event != "manual" and (lack := missing(settings)):
             return Due(None, f"the background hook is not active: {'; '.join(lack)}")
-        known = facts(repo, self.event, max(settings.config.consolidation_batch_size, PRESSURE))
+        known = facts(self.repo, self.event, max(settings.config.consolidation_batch_size, PRESSURE))
         return answer(known, settings.config, self.clock(), self.scope)
 
     def claim(self) -> Due:
         "As `due`, and of many who ask at once one gets a yes."
-        repo = open_repo(self.path)
         try:
-            with hold(repo, "hook-lock", "another hook asks at the same moment"):
+            with hold(self.repo, "hook-lock", "another hook asks at the same moment"):
                 said = self.due()
-                if said.trigger and self.event != "manual": remember_start(repo, self.clock())
+                if said.trigger and self.event != "manual": remember_start(self.repo, self.clock())
                 return said
         except Locked as e: return Due(None, str(e))
 
@@ -88,9 +92,9 @@ class ConsolidationHook:
         from git_notes_consolidation.consolidation.service import run
         from git_notes_consolidation.consolidation.scan import Scope
         from git_notes_consolidation.consolidation.stores import open_service
-        repo, now = open_repo(self.path), self.clock()
-        service = open_service(self.path, self.settings or settings_of(repo))
-        if self.event != "manual": remember_start(repo, now)
+        now = self.clock()
+        service = open_service(self.path, self.settings or settings_of(self.repo))
+        if self.event != "manual": remember_start(self.repo, now)
         return await asyncio.to_thread(run, service, as_utc(now), scope=self.scope or Scope())
 
 # %% ../../nbs/15_session/04_hooks.ipynb #ab0c0bb7
@@ -137,10 +141,9 @@ def background(
     config: str | None = None,  # A settings file
 ) -> Due:
     "Start a run in the background if one is due."
-    repo = open_repo(path)
-    said = (ConsolidationHook(path, settings_of(repo, config), event).due() if switched_on(os.environ)
-            else Due(None, "HOOK_ENABLED is off"))
-    if said.trigger: spawn(repo, event, said.why, config)
+    hook = ConsolidationHook(path, load_settings(file=config) if config else None, event)
+    said = hook.due() if switched_on(os.environ) else Due(None, "HOOK_ENABLED is off")
+    if said.trigger: spawn(hook.repo, event, said.why, config)
     else: say(f"no run is started: {said.why}")
     return said
 

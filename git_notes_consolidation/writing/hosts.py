@@ -258,7 +258,7 @@ def settings_with(raw: bytes | None, lines: Sequence[Lines], shown: str) -> byte
 def settings_without(raw: bytes | None, lines: Sequence[Lines], shown: str) -> bytes | None:
     "A file of settings without the lines; none: it held nothing else."
     text = was = settings_text(raw, shown)
-    if not all(x.path for x in lines): return raw if text != lines[0].value else None
+    if not all(x.path for x in lines): return None if "// Written by `gnc setup " in text else raw
     rest = {x.path[0]: x.value for x in lines if not x.ours}
     for x in lines:
         if x.ours: text = without_value(text, x.path, x.value, x.append)

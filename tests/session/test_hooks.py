@@ -203,6 +203,13 @@ def test_a_yes_remembers_and_a_no_is_not_asked_again(tmp_path):
     gnc("setup", "claude", "--capture", "--apply", repo=told)
     lines = "[decision] The export runs at 02:00, because the queue is empty then.", "[learning] SQLite locks the whole file."
     yes, no = propose(told, *lines, host="claude")
+    assert gnc("status", "--json", repo=told).json["proposed_facts"] == 2
+    assert next(row.split() for row in gnc("status", repo=told).out.splitlines() if "to review" in row)[-1] == "2"
+    for typed in (("accept", "--as", "part"), ("accept", "--swap"), ("accept", "--reason", "x"), ("reject", "--reason", "x")):
+        assert gnc("review", typed[0], yes["id"], *typed[1:], repo=told).code == 2
+    rows = gnc("review", "accept", yes["id"], no["id"], "--dry-run", "--json", repo=told).json  # One document
+    assert [(x["id"], x["operation"]) for x in rows] == [(yes["id"], "ADD"), (no["id"], "ADD")]
+    assert gnc("review", "accept", yes["id"], "nosuch", repo=told).code == 2, "then nothing is stored"
     listed = gnc("review", "list", repo=told).out
     number = next(row.split()[0] for row in listed.splitlines() if yes["id"][:12] in row)
     assert "Nothing was written" in gnc("review", "accept", number, "--dry-run", repo=told).out

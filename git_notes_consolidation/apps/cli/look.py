@@ -18,6 +18,7 @@ from ...core.memory import as_utc
 from ...core.models import MemorySummary, MemoryTier
 from ...core.settings import RetentionConfig
 from ...retention.score import days_in_tiers
+from ...session.fast_start import proposed
 from ...session.hooks import missing
 from ...store.versions import Operation, operations_of
 from ...store.changes import last_run
@@ -70,18 +71,17 @@ def _facts(st: Row) -> list[tuple[str, object]]:
     "The state of a repository as rows."
     last = st["last_run"] or {}
     unchanged = "" if last.get("changed") else ", nothing changed"
-    lack = st["background_hook"]["missing"]
+    lack = "; ".join(st["background_hook"]["missing"])
     return [("memories", f"{st['memories']} in {counted_noun(st['notes'], 'note')} "
              f"({counted_noun(st['records'], 'record')})"),
             ("without duplicates", st["distinct"]), ("current", st["current"]),
             ("relations", ", ".join(f"{n} {k}" for k, n in st["edges"].items()) or "none"),
-            ("summaries", st["summaries"]), ("to review", st["review_items"]),
+            ("summaries", st["summaries"]), ("to review", st["review_items"] + st["proposed_facts"]),
             ("runs", f"{st['runs']}, {st['undone']} undone"),
             ("last run", f"{last['at'][:16]}{unchanged}" if last else "none in this clone"),
             *([("for the next run", f"{n} replacement{'s' * (n > 1)}, more than one run may make")] if
               (n := last.get("waiting")) else []),
-            ("background hook",
-             f"not active: {'; '.join(lack)}" if lack else "ready, when an agent's host calls it")]
+            ("background hook", f"not active: {lack}" if lack else "ready, when an agent's host calls it")]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #1746d735
 @app.command(epilog=examples("status", "status -v", "status --show archived --limit 50", "status --stale"))
@@ -99,9 +99,9 @@ def status(
     if show is not None: return _list_tier(call, show, limit)
     if summaries: return _list_summaries(call)
     if stale: return _list_stale(call)
-    s = call.place()
-    lack = missing(s.settings)
-    st = consolidation_status.status(s) | {"background_hook": {"active": not lack, "missing": [*lack]}}
+    lack = missing((s := call.place()).settings)
+    st = consolidation_status.status(s) | {"background_hook": {"active": not lack, "missing": [*lack]},
+                                           "proposed_facts": len(proposed(str(s.repo.common_dir)))}
     data = {k: st[k] for k in ("tiers", "namespaces")} if tiers else st
     if not st["memories"]: return call.show(data, why_empty(call.repo))
     found = _tier_tables(st)

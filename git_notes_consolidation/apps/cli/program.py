@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -164,9 +164,14 @@ class Call:
         "The same by the clock of who says it: a text's *yesterday* is by that."
         return self.now or local_now()
 
+    @cached_property
+    def home(self) -> Repo:
+        "The repository; git is asked once where it is."
+        return open_repo(self.repo)
+
     def settings(self, **arguments: Any) -> Settings:
         "Settings from arguments, the environment and a file."
-        return load_settings(arguments, file=self.config or project_file(open_repo(self.repo).worktree))
+        return load_settings(arguments, file=self.config or project_file(self.home.worktree))
 
     def service(self, watch: Row | None = None, **arguments: Any) -> ConsolidationService:
         "The service that consolidates."
@@ -177,7 +182,7 @@ class Call:
     def place(self) -> Looking:
         "The repository and its settings, to look at; nothing that judges is loaded."
         from git_notes_consolidation.consolidation.scan import Looking
-        return Looking(open_repo(self.repo), self.settings(), self.clock)
+        return Looking(self.home, self.settings(), self.clock)
 
     def recall(self, **arguments: Any) -> RecallService:
         "The service that answers questions."

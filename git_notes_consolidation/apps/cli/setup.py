@@ -15,7 +15,7 @@ from typing import Any
 from .program import (
     app, argument, Call, examples, flag, Lines as Printed, option, plain, Usage, why_empty)
 from ...session.fast_start import session_start
-from ...store.git import open_repo, RepoError
+from ...store.git import RepoError
 from ...writing import hosts as writing_hosts, notes as writing_notes
 from ...writing.hosts import Change, Host, HOSTS, Lines
 from ...writing.markdown import BadFile
@@ -30,7 +30,7 @@ AGENTS, CAPTURE = "agents-md", "gnc/capture"
 
 def _top(call: Call) -> Path:
     "The worktree."
-    if top := open_repo(call.repo).worktree: return Path(top)
+    if top := call.home.worktree: return Path(top)
     raise Usage("this repository has no worktree; run it where its files are, or add --user")
 
 
@@ -83,7 +83,7 @@ def _others_need(call: Call, host: Host, x: Lines, user: bool) -> bool:
 def _memory_text(call: Call, tokens: int) -> str:
     "What holds now, as far as it fits."
     from git_notes_consolidation.consolidation.scan import shown, view
-    settings, v = call.settings(), shown(view(open_repo(call.repo)))
+    settings, v = call.settings(), shown(view(call.home))
     if not v.scan.memories: raise RepoError(why_empty(call.repo))
     held = [*writing_notes.current_memories(v, settings, call.clock())]
     def form(few: Sequence[writing_notes.Held]) -> str:
@@ -164,7 +164,7 @@ def _list(call: Call, check: bool) -> None:
     table = Table("agent", "setup", "project", "you", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for r in rows: table.add_row(plain(r["title"]), r["host"], *(
         x if len(x) < 20 else "problem" for x in (plain(r["project"]), plain(r["user"]))))
-    asks = bool(_worktree(call)) and (open_repo(call.repo).common_dir / CAPTURE).is_file()
+    asks = bool(_worktree(call)) and (call.home.common_dir / CAPTURE).is_file()
     also = ["Sessions of this clone propose what to remember: gnc review"] if asks else []
     call.show({"hosts": rows, "problems": problems, "capture": asks}, table,
               *_next_lines(live, check, problems), *also)
@@ -195,7 +195,7 @@ def _capture_change(call: Call, host: str, undo: bool) -> list[Change]:
     "The file that makes sessions of this clone propose what to remember."
     if not undo and host not in _TELL: raise Usage(
         f"--capture: {HOSTS[host].title} does not tell a hook what was answered; {', '.join(_TELL)} do")
-    top = open_repo(call.repo).common_dir
+    top = call.home.common_dir
     c = writing_hosts.change_of(top, CAPTURE, lambda raw: None if undo else raw or _ASK.encode())
     return [replace(c, shown=f".git/{CAPTURE}")] if c.before != c.after else []
 

@@ -44,6 +44,11 @@ _DID = {"ADD": "Added", "SUPERSEDE": "Added, replacing an older memory", "MERGE"
 
 def show_written(call: Call, s: WritingService, r: WriteResult, also: str = "") -> None:
     "Show what became of a memory."
+    call.show(r.to_dict() | {"dry_run": not r.run_id}, *_told(call, s, r, also))
+
+
+def _told(call: Call, s: WritingService, r: WriteResult, also: str = "") -> Lines:
+    "The same in words."
     there = s.held().memories
     def title(i: str) -> str: return plain(there[i].summary if i in there else i, 70)
     roles = {"replaces": r.superseded_ids, "replaced by": r.superseded_by, "made of": r.sources,
@@ -57,14 +62,14 @@ def show_written(call: Call, s: WritingService, r: WriteResult, also: str = "") 
                f"{c['confidence']:.2f}", plain(c["reason"], 50)) for c in r.considered]
     compared = table("Compared with", ("id", "memory", "cosine", "relation", "confidence", "why"), judged)
     facts = "   To undo only what it replaced: add --keep-facts" if r.superseded_ids else ""
-    call.show(
-        r.to_dict() | {"dry_run": not r.run_id}, *([] if r.run_id else ["Nothing was written."]),
+    return [
+        *([] if r.run_id else ["Nothing was written."]),
         Text(f"{did}: {name}  {known}".rstrip(": "), style="bold"), *([Text(why)] if why else []),
         *([table("", ("", "id", "memory"), rows)] if rows else []),
         *([compared, " → ".join(r.states)] if call.verbose and judged else []),
         *(f"? A question is left: gnc review list {short(i)}; then gnc review accept {short(i)}, or reject"
           for i in r.review[:1]), *(f"! {plain(w)}" for w in r.warnings), *([also] if also else []),
-        *([f"Undo: gnc undo {short(r.run_id)}{facts}"] if r.run_id else []))
+        *([f"Undo: gnc undo {short(r.run_id)}{facts}"] if r.run_id else [])]
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #f3b0e600
 def _hint(
@@ -296,7 +301,9 @@ def _ask_each(call: Call, found: Sequence[Proposal], there: Mapping[str, Memory]
         for line in _proposal_lines(n, name, x): call.out.print(line)
         key = call.out.input("y store it  n drop it  Enter later  q quit: ").strip().lower()[:1]
         if key == "q": return
-        if verb := {"y": "accepted", "n": "rejected"}.get(key): _answer_proposed(call, s, verb, [name], False)
+        if verb := {"y": "accepted", "n": "rejected"}.get(key):
+            data, told = _answer_proposed(call, s, verb, [name], False)
+            call.show(data, *told)
 
 
 @review.callback()
@@ -363,7 +370,7 @@ def _chosen(s: WritingService, verb: str, ids: Sequence[str], all_: bool, yes: b
             dry_run: bool) -> list[str]:
     "The names of the chosen questions."
     if bool(ids) == all_: raise Usage("which question? Name one or more (gnc review list), or give --all")
-    if not all_: return [str(writing_review.find_question(s, _question_name(s.repo, i))["id"]) for i in ids]
+    if not all_: return [str(writing_review.find_question(s, i)["id"]) for i in ids]
     found = [p for p in proposals(s.held().view) if not (verb == "accept" and p.refused)]
     if verb == "accept" and not dry_run and (why := writing_review.too_many(s, found)):
         raise Guard(f"{why}. Look with --dry-run; allow it with a larger --max-change")
@@ -394,9 +401,10 @@ def _outcome(r: WriteResult, there: Mapping[str, Memory], words: str, by: str) -
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #f0c77bce
 def _decide(call: Call, s: WritingService, verb: str, names: Sequence[str],
-            do: Callable[[str], WriteResult], dry_run: bool) -> None:
-    "Answer each question; one that cannot be answered does not stop the others."
-    data, told, failed = list[dict[str, Any]](), list[Any](), 0
+            do: Callable[[str], WriteResult], dry_run: bool,
+            facts: tuple[list[dict[str, Any]], list[Any]] | None = None) -> None:
+    "Answer each question; one that cannot be answered does not stop the others. Then show it all as one."
+    (data, told), failed = facts or ([], []), 0
     for i in names:
         try:
             over = "" if dry_run else writing_review.overrule(s, i)
@@ -405,7 +413,7 @@ def _decide(call: Call, s: WritingService, verb: str, names: Sequence[str],
             if dry_run: told += [x for p in asked for x in _question_lines("", p, there, True)][:-1]
             r = do(i)
         except RepoError as e:
-            if len(names) == 1: raise
+            if len(names) == 1 and not data: raise
             failed += 1
             data.append({"question": i, "error": str(e)}); told.append(f"! {short(i)}: {plain(e)}"); continue
         data.append({"question": i, "verdict": verb, "dry_run": dry_run} | r.to_dict())
@@ -413,9 +421,9 @@ def _decide(call: Call, s: WritingService, verb: str, names: Sequence[str],
         told += [Text(f"{'Would be ' if dry_run else ''}{verb} {short(i)}", style="bold"),
                  *([f"  {plain(over)}"] if over else []),
                  *_outcome(r, there | s.held().memories, words, s.author.by)]
-    facts = not told and proposed(str(s.repo.common_dir))
+    waits = not told and proposed(str(s.repo.common_dir))
     call.show(data, *(told or ["No question waits. What sessions proposed is answered by name: gnc review"
-                               if facts else "Nothing waits for you."]))
+                               if waits else "Nothing waits for you."]))
     if failed: raise typer.Exit(1)
 
 _IDS = argument("Questions, by their numbers in the last list or by name.", metavar="[ID]...")
@@ -434,20 +442,32 @@ def _proposal_lines(n: int | str, name: str, x: Row) -> Lines:
 
 
 def _answer_proposed(call: Call, s: WritingService, verb: str, ids: Sequence[str], dry_run: bool
-                     ) -> list[str]:
-    "Answer those of these names that are proposed facts; the others are left."
-    there, left = proposed(str(s.repo.common_dir)), list[str]()
-    for i in (_question_name(s.repo, i) for i in ids):
-        if not i.startswith("fact_"): left.append(i); continue
-        x = there[name := resolve(i, there)]
+                     ) -> tuple[list[dict[str, Any]], list[Any]]:
+    "Answer proposed facts: as data, and in words."
+    there, data, told = proposed(str(s.repo.common_dir)), list[dict[str, Any]](), list[Any]()
+    for name in [resolve(i, there) for i in ids]:
+        x = there[name]
         text, namespace = str(x.get("text")), str(x.get("namespace"))
         r = s.remember(text, namespace=namespace, dry_run=dry_run) if verb == "accepted" else None
         if not dry_run: answer_proposal(s.repo, name, verb, call.clock())
-        if r: show_written(call, s, r)
-        else: call.show({"id": name, "verdict": verb, "dry_run": dry_run},
-                        f"{'Would be r' if dry_run else 'R'}ejected: {plain(text, 200)}\n"
-                        "It is not asked again. To store it after all: gnc remember")
-    return left
+        data.append({"id": name, "verdict": verb, "dry_run": dry_run} | (r.to_dict() if r else {}))
+        told += _told(call, s, r) if r else [
+            f"{'Would be r' if dry_run else 'R'}ejected: {plain(text, 200)}\n"
+            "It is not asked again. To store it after all: gnc remember"]
+    return data, told
+
+
+def _answer(ctx: typer.Context, s: WritingService, verb: str, ids: Sequence[str], all_: bool, yes: bool,
+            dry_run: bool, do: Callable[[str], WriteResult], said: str = "") -> None:
+    "Answer facts that sessions proposed, and questions."
+    names = [_question_name(s.repo, i) for i in ids]
+    facts = [i for i in names if i.startswith("fact_")]
+    left = [i for i in names if i not in facts]
+    if facts: refuse_options(ctx, "is for questions; a fact that a session proposed is stored, or not", "as_",
+                             "swap", "reason")
+    chosen = _chosen(s, verb, left, all_, yes, dry_run) if left or not facts else []
+    _decide(ctx.obj, s, said or f"{verb}ed", chosen, do, dry_run,
+            _answer_proposed(ctx.obj, s, f"{verb}ed", facts, dry_run))
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #3315f54e
 @review.command("accept", epilog=examples(
@@ -466,10 +486,7 @@ def review_accept(
     s = ctx.obj.writing(max_change=max_change)
     def answer(i: str) -> WriteResult:
         return writing_review.answer(s, i, as_, reason, dry_run=dry_run, swap=swap)
-    left = _answer_proposed(ctx.obj, s, "accepted", ids or (), dry_run)
-    if ids and not left: return
-    names = _chosen(s, "accept", left, all_, yes, dry_run)
-    _decide(ctx.obj, s, "accepted" if as_ == "yes" and not swap else as_, names, answer, dry_run)
+    _answer(ctx, s, "accept", ids or (), all_, yes, dry_run, answer, as_ if as_ != "yes" or swap else "")
 
 
 @review.command("reject", epilog=examples("review reject edge_4f2a --reason \"two different queues\"",
@@ -480,7 +497,5 @@ def review_reject(
 ) -> None:
     "Answer no: change nothing and do not ask again (after an agent's no, it may). It can be undone."
     s = ctx.obj.writing()
-    left = _answer_proposed(ctx.obj, s, "rejected", ids or (), dry_run)
-    if ids and not left: return
-    _decide(ctx.obj, s, "rejected", _chosen(s, "reject", left, all_, yes, dry_run),
-            lambda i: writing_review.reject(s, i, reason, dry_run=dry_run), dry_run)
+    _answer(ctx, s, "reject", ids or (), all_, yes, dry_run,
+            lambda i: writing_review.reject(s, i, reason, dry_run=dry_run))

@@ -115,6 +115,12 @@ def run_tool(
     return without_empty(do(workspace, **{k: getattr(said, k) for k in said.model_fields_set}))
 
 # %% ../../../nbs/19_apps/02_mcp/03_server.ipynb #72cf2368
+def result_of(answer: Mapping[str, Any]) -> dict[str, Any]:
+    "An answer as the protocol has it: typed, and as text."
+    return {"content": [{"type": "text", "text": json.dumps(answer, ensure_ascii=False)}],
+            "structuredContent": answer, "isError": False}
+
+
 def call_tool(
     workspace: Workspace,
     name: str,  # memory_recall, …
@@ -125,8 +131,7 @@ def call_tool(
         if name not in _NAMED: raise RepoError(f"Unknown tool {name}; here are {', '.join(_NAMED)}")
         answer = run_tool(workspace, _NAMED[name].do, given)
     except Exception as e: return {"content": [{"type": "text", "text": error_line(e)}], "isError": True}
-    return {"content": [{"type": "text", "text": json.dumps(answer, ensure_ascii=False)}],
-            "structuredContent": answer, "isError": False}
+    return result_of(answer)
 
 # %% ../../../nbs/19_apps/02_mcp/03_server.ipynb #9df39233
 _SHELF = "gnc://summaries"
@@ -175,11 +180,9 @@ def agreement(plan: Mapping[str, Any]) -> str:  # Empty: nothing would be hidden
 
 def declined(plan: Mapping[str, Any]) -> dict[str, Any]:
     "The plan, and that it stayed one."
-    said = dict(plan["structuredContent"])
+    said = plan["structuredContent"]
     why = "nobody agreed, so nothing was written; gnc consolidate in a terminal does it without a question"
-    said["warnings"] = [why, *said.get("warnings", [])]
-    return {"content": [{"type": "text", "text": json.dumps(said, ensure_ascii=False)}],
-            "structuredContent": said, "isError": False}
+    return result_of(said | {"warnings": [why, *said.get("warnings", [])]})
 
 
 def _can_ask(ctx: Any) -> bool:
@@ -207,13 +210,13 @@ def new_server(workspace: Workspace) -> mcp_lowlevel.Server[Any]:
         async def call(given: Mapping[str, Any], reads: bool) -> dict[str, Any]:
             return await anyio_thread.run_sync(call_tool, workspace, asked.name, given, limiter=lanes[reads])
         applies = given.get("apply") not in (None, False)  # What is read as a yes, too: "true", 1
+        answer: dict[str, Any] = {}
         if asked.name == memory_consolidate.__name__ and applies and _can_ask(ctx):
             plan = await call({**given, "apply": False}, True)
-            if plan["isError"]: return mcp_types.CallToolResult.model_validate(plan)
-            if (wanted := agreement(plan)) and not await _agrees(ctx, wanted):
-                return mcp_types.CallToolResult.model_validate(declined(plan))
-        answer = await call(given, reads)
-        return mcp_types.CallToolResult.model_validate(answer)
+            wanted = agreement(plan)
+            if plan["isError"]: answer = plan
+            elif wanted and not await _agrees(ctx, wanted): answer = declined(plan)
+        return mcp_types.CallToolResult.model_validate(answer or await call(given, reads))
     async def use_resource(ctx: Any, asked: mcp_types.ReadResourceRequestParams) -> Any:
         try:
             answer = await anyio_thread.run_sync(read_resource, workspace, str(asked.uri),
