@@ -176,7 +176,7 @@ def hook_start(data):
 def proposals(data):
     "What an agent's answer marks as worth keeping."
     for namespace, fact in hooks.proposals_in(text_of(data)):
-        assert namespace in ("decisions", "learnings", "blockers") and len(fact) <= 400 and len(fact.split()) > 2 and fact == tokens.visible(fact)
+        assert namespace in ("decisions", "learnings", "blockers") and len(fact) <= 600 and len(fact.split()) > 2 and fact == tokens.visible(fact)
 
 
 # Files beside the repository

@@ -155,11 +155,11 @@ _MOST_OF_ONE, _MOST_WAITING, _MOST_KEPT = 5, 100, 500  # Proposals: of an answer
 def proposals_in(
     answer: str,  # What an agent said: untrusted
 ) -> list[tuple[str, str]]:  # Namespace and fact
-    "The facts that an answer marks."
+    "The facts that an answer marks, without what nobody sees."
     found, code = dict[tuple[str, str], None](), False
     for line in answer[-100_000:].splitlines():
         if (mark := line.lstrip()[:3]) in ("```", "~~~") and line.count(mark) == 1: code = not code
-        line, lead = line.rstrip(), line.partition("[")[0][-1:]
+        line, lead = visible(line, "").rstrip(), line.partition("[")[0][-1:]
         m = None if code else _MARKED.fullmatch(line.rstrip("*_") if lead in ("*", "_") else line)
         fact = m[2] if m else ""
         if m and len(fact.split()) > 2 and not fact.isupper(): found[f"{m[1].lower()}s", fact] = None
