@@ -64,8 +64,9 @@ def _distance(line: str, q: Question, r: TemporalReference) -> tuple[int, int, i
     spots = [(key(m[0].lower()), m.span()) for m in re.finditer(r"\w+", line)
              if not r.span[0] <= m.start() < r.span[1]]
     a, b = _clause_at(line, r.span[0])
-    near, telling = [w for w, (i, _) in spots if a <= i < b], q.telling
-    return -sum(w in telling for w in near), -sum(w in q.about for w in near), min(
+    near, begin = [w for w, (i, _) in spots if a <= i < b], 0 if line[:a].endswith(" and ") else a
+    told = {w for w, (i, _) in spots if begin <= i < b and w in q.telling}  # Of the first, where two share it
+    return -len(told), -sum(w in q.about for w in near), min(
         (min(abs(r.span[0] - end), abs(i - r.span[1])) for w, (i, end) in spots if w in q.about), default=0)
 
 # %% ../../nbs/14_recall/04_evidence.ipynb #1d77eb5a
@@ -269,7 +270,8 @@ def _unreal_then(line: str, about: Sequence[str], r: TemporalReference, recorded
     "Did that not happen then?"
     a, b = _clause_at(line, r.span[0])
     b = max(b, r.span[1])
-    if not re.search(r"\w", line[a:r.span[0]] + line[r.span[1]:b]): b = _clause_at(line, b)[1]
+    if not re.search(r"\w", line[a:r.span[0]] + line[r.span[1]:b]):
+        a, b = _clause_at(line, a - 2)[0] if a > 1 else a, b if a > 1 else _clause_at(line, b)[1]
     ahead = r.interval is not None and r.interval[0].date() > recorded.date()
     return unreal(about, line[a:b], (r.span[0] - a, r.span[1] - a), ahead)
 

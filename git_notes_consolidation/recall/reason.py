@@ -11,10 +11,10 @@ from datetime import datetime
 from functools import cache, partial
 from pathlib import Path
 from typing import Any
-from git_notes_consolidation.recall.evidence import (
+from .evidence import (
     Evidence, Said, answer_request, calls_off, contradictions, date_in_words, dates_in_words, day_of,
     days_between, duration, evidence, has_past_verb, later_word, is_since, settled_orders,
-    share_of_words, unreal, unsupported)
+    share_of_words, unreal, unsupported, whole_day)
 from .search import MemoryResult, RetrievalMode
 from ..observability.tracing import content, span
 from ..core.memory import Memory
@@ -113,6 +113,8 @@ def _date_answer(q: Question, rows: Sequence[Evidence], now: datetime) -> Reason
                 else f"in {duration(-days, off)}")
         said = (f"{past}: {said}" if q.kind == "ago"
                 else f"since {said if best.date else day_of(best.recorded) + ' or earlier'} ({past})")
+    elif q.past and not q.at_first and best.interval[0] > now and not has_past_verb(best.line):
+        said = f"planned for {said}"
     also = f" Also: {', '.join(_at(e) for e in others[:3])}." if others else ""
     told = (best, *others[:3])
     return _reasoned(f"{said}. {_quote(best)}{also}", best.confidence - 0.1 * bool(others),
@@ -326,8 +328,11 @@ def _answers(q: Question, e: Evidence) -> bool:
     "Does a memory speak of what a time is asked of, and not of what did not happen or is to come some day?"
     if q.subject and not share_of_words([q.subject], e.result.memory.text): return False
     if (told := {*q.about} - _WHICH) and not share_of_words([*told], e.result.memory.text): return False
-    return e.date is not None or not (unreal(q.about, e.line) and not unreal((), q.text)
-                                      or q.past and _NOT_YET.search(e.line))
+    if e.date: return True
+    if unreal(q.about, e.line) and not unreal((), q.text): return False
+    ahead = (r.interval and r.interval[0] > whole_day(e.recorded)[1]
+             for r in find_references(e.line, e.recorded))
+    return not q.past or not (_NOT_YET.search(e.line) or any(ahead))
 
 # %% ../../nbs/14_recall/05_reason.ipynb #0ff0ca11
 def _called_off(q: Question, rows: Sequence[Evidence]) -> Evidence | None:

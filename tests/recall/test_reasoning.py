@@ -317,6 +317,10 @@ KINDS = [  # What is noted on 20 June 2026 (after the bar on the day after), the
     ("Invoices are sent on the 1st of each month.", "when are invoices sent", "The 1st of each month."),
     ("The lab is closed Monday to Thursday next week.", "when is the lab closed", "22 June 2026 to 25 June 2026."),
     ("The retreat is on 22/23 November.", "when is the retreat", "22 November 2026 to 23 November 2026."),
+    ("v5 goes to the consortium on 4 July and becomes public on 15 July.", "how long until v5 becomes public", "In 22 days: 15 July 2026."),
+    ("Public version later, 15 July, no time for tests.", "when does the public version come", "15 July 2026."),
+    ("The portal will be in both stores on 15 July, if the tests finish.", "when did the portal get into the stores", "Planned for 15 July 2026."),
+    ("Harbour has 45 days to pay from June on.", "how many days has Harbour to pay", "Found, but none"),
     ("Six months back we left Heroku.", "when did we leave Heroku", "December 2025."),
 ]
 
