@@ -315,13 +315,15 @@ def _says_it(q: Question, e: Evidence) -> bool:
     return sum(w not in has for w in asked) <= (len(asked) // 5 if e.dates else 0)
 
 
-def _marked(said: ReasonedAnswer, q: Question, rows: Sequence[Evidence], moved: str = "") -> ReasonedAnswer:
-    "The answer, marked where its sentence may tell of something else than what is asked."
-    ids = [r.id for r in said.source_memories]
-    e = next((e for e in rows if ids and e.result.id == ids[0]), None)
-    if e is None or e.result.id == moved or _says_it(q, e): return said
+def _nearest(said: ReasonedAnswer) -> ReasonedAnswer:
+    "An answer whose sentence may tell of something else than what is asked."
     near = f"No memory says just that. Nearest: {said.answer[:1].lower()}{said.answer[1:]}"
     return replace(said, answer=near, confidence=min(said.confidence, _NEAR))
+
+
+def _marked(said: ReasonedAnswer, q: Question, rows: Sequence[Evidence]) -> ReasonedAnswer:
+    e = next(e for e in rows if e.result.id == said.source_memories[0].id)
+    return said if _says_it(q, e) else _nearest(said)
 
 
 def _answers(q: Question, e: Evidence) -> bool:
@@ -399,7 +401,11 @@ def _answer_offline(
     if dated:
         def texts() -> list[str]:
             return [r.memory.text for r in search("*", mode=RetrievalMode.EXHAUSTIVE, limit=1000)]
-        return _marked(_date_answer(q, settled_orders(rows, cache(texts)), now), q, rows, moved)
+        rows = settled_orders(rows, cache(texts))
+        best = rows[0]
+        if best.result.id == moved or _says_it(q, best) and (best.dates or len(q.about) > 1):
+            return _date_answer(q, rows, now)
+        return _nearest(_date_answer(q, [best], now))
     said = _BY_EDGES[q.kind](rows, *edges([e.result for e in rows])) if q.kind in _BY_EDGES else None
     return said or _unsettled(found)
 

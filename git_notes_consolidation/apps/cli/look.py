@@ -264,7 +264,9 @@ def answer_lines(call: Call, s: RecallService, query: str, a: ReasonedAnswer) ->
     who = "by rule" if a.by == "offline" else "by a language model, checked against the memories"
     wrong = "; ".join(plain(x, 100) for x in a.contradictions)
     head = "Based on:" if a.confidence > 0.2 else "Found:"
-    return [Text(plain(a.answer, 800), style="bold"), "",
+    what, found, _ = a.answer.partition(" settles the question: ")
+    said = f"{what} settles the question." if found else a.answer  # What was found stands below
+    return [Text(plain(said, 800), style="bold"), "",
             *([Text(f"A language model gave another answer: {wrong}", style="yellow")] if wrong else []),
             f"confidence {a.confidence:.2f}, {who}. {plain(a.reasoning, 600)}",
             *(["", table("Dates", ("words", "recorded", "mean", "confidence"), dates)] if dates else []),
