@@ -16,7 +16,9 @@ from functools import cache, partial
 from importlib.util import find_spec
 from typing import Any, NamedTuple
 from ..core.loading import Settings
-from ..core.settings import ConfigError, PROGRAMS, SubconsciousnessConfig
+from ..core.own import OwnError, own_function
+from ..core.settings import (
+    ConfigError, PROGRAMS, SubconsciousnessConfig, names_function)
 from .checks import (
     cached_runs, git_findings, in_folders, index_findings, note_count_findings, open_readonly,
     plugin_readings, provider_findings, reader_findings, run_findings, sync_findings, telemetry_findings)
@@ -25,7 +27,7 @@ from ..llm.protocol import Request
 from ..llm.providers import Provider, is_local, outside, pace, providers
 from ..observability.tracing import SDK
 from ..recall.service import refs_key
-from ..session.hooks import missing, plain_line
+from ..session.hooks import missing, plain_line, read_proposals
 from ..similarity.embedders import (
     EndpointEmbedder, MiniLMEmbedder, PluginVectors, get_embedder, plugin_rows)
 from ..similarity.lexical import EmbeddingError
@@ -172,15 +174,20 @@ def extra_findings(settings: Settings) -> Iterator[Finding]:
     else: yield say("ok", "The main plugin is installed.")
 
 # %% ../../nbs/17_health/02_doctor.ipynb #65bbd0a3
-def hook_findings(settings: Settings) -> Iterator[Finding]:
-    "Would a hook start runs in the background?"
+def hook_findings(repo: Repo, settings: Settings) -> Iterator[Finding]:
+    "Would a hook start runs in the background, and can it keep what a session proposes?"
+    try: read_proposals(repo)
+    except (OSError, ValueError) as e: yield Finding("hooks", "broken", f"{e}.")
     gone = "; ".join(missing(settings))
     yield Finding("hooks", "note" if gone else "ok",
                   f"The background hook is {f'not active: {gone}' if gone else 'active'}.")
 
 # %% ../../nbs/17_health/02_doctor.ipynb #a77fe89c
 def setting_findings(settings: Settings) -> Iterator[Finding]:
-    "What a file says, and what of it does not count."
+    "What a file says, and what of it does not count; functions of one's own that cannot be imported."
+    for name in (settings.config.judge, settings.config.ranker, settings.config.decay):
+        try: names_function(name) and own_function(name)
+        except OwnError as e: yield Finding("settings", "broken", f"{e}.", "gnc config"); return
     if not settings.remarks: yield Finding("settings", "ok", "Every setting counts as it stands."); return
     first, *more = settings.remarks
     yield Finding("settings", "note", f"{first}.",
@@ -237,7 +244,7 @@ def checks(
                                                   lambda who: provider_findings(who, known, now))),
             Check("model", partial(embedder_findings, repo, settings, env)),
             Check("extras", partial(extra_findings, settings)),
-            Check("hooks", partial(hook_findings, settings)),
+            Check("hooks", partial(hook_findings, repo, settings)),
             Check("settings", partial(setting_findings, settings)),
             Check("runs", partial(run_findings, repo, settings, now, known.last)),
             Check("sync", partial(sync_findings, repo, now)),

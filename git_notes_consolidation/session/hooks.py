@@ -166,17 +166,23 @@ def proposals_in(
     return [*found][:_MOST_OF_ONE]
 
 # %% ../../nbs/15_session/04_hooks.ipynb #47cee847
+def read_proposals(repo: Repo) -> dict[str, dict[str, Any]]:
+    "All proposals, also those that were answered."
+    file = repo.common_dir / "gnc" / "proposed.json"
+    try: there = json.loads(file.read_bytes()) if file.exists() else {}
+    except (ValueError, RecursionError): there = None
+    if isinstance(there, dict) and all(isinstance(x, dict) for x in there.values()): return there
+    raise ValueError(f"{file} is damaged, so nothing that a session proposes is kept; move it away")
+
+
 @contextmanager
 def _proposals_file(repo: Repo) -> Iterator[dict[str, Any]]:
-    "All proposals, also those that were answered, to be changed."
+    "… to be changed."
     with hold(repo, "proposed-lock", "another program writes the proposals", 2.0):
-        file = repo.common_dir / "gnc" / "proposed.json"
-        there = json.loads(file.read_bytes()) if file.exists() else {}
-        if not (isinstance(there, dict) and all(isinstance(x, dict) for x in there.values())):
-            raise ValueError(f"{file} is damaged; move it away")
+        there = read_proposals(repo)
         yield there
         over = [i for i, x in there.items() if "verdict" in x][:max(0, len(there) - _MOST_KEPT)]
-        replace_file(repo, file.name, json.dumps({i: x for i, x in there.items() if i not in over}))
+        replace_file(repo, "proposed.json", json.dumps({i: x for i, x in there.items() if i not in over}))
 
 
 def answer_proposal(repo: Repo, name: str, verdict: str, now: datetime) -> None:

@@ -226,3 +226,10 @@ def test_the_command_puts_first_what_matters_and_fails_when_something_is_broken(
     data = gnc("doctor", "--json", repo=torn).json
     assert not data["ok"] and data["counts"]["broken"] == 1 and len(data["recoverable"]) == 4
     assert {*data["recoverable"][0]} == {"id", "namespace", "summary", "timestamp", "blob", "whole", "row", "command"}
+
+
+def test_what_sessions_proposed_and_nobody_can_read_any_more(git_repo):
+    assert bad(look(git_repo), "hooks") == []
+    (git_repo / ".git/gnc").mkdir(exist_ok=True)
+    (git_repo / ".git/gnc/proposed.json").write_text("[1")
+    assert [f.level for f in bad(look(git_repo), "hooks")] == ["broken"]

@@ -262,16 +262,14 @@ def answer_lines(call: Call, s: RecallService, query: str, a: ReasonedAnswer) ->
     dates = [(plain(r.original_text, 40), f"{r.memory_timestamp:%Y-%m-%d}", r.value, f"{r.confidence:.2f}")
              for r in a.temporal_resolutions if r.interval]
     who = "by rule" if a.by == "offline" else "by a language model, checked against the memories"
-    wrong = "; ".join(plain(x, 100) for x in a.contradictions)
     head = "Based on:" if a.confidence > 0.2 else "Found:"
-    what, found, _ = a.answer.partition(" settles the question: ")
-    said = f"{what} settles the question." if found else a.answer  # What was found stands below
+    said = re.sub(r"(settles the question): .*", r"\1.", a.answer, flags=re.S)  # What was found stands below
     return [Text(plain(said, 800), style="bold"), "",
-            *([Text(f"A language model gave another answer: {wrong}", style="yellow")] if wrong else []),
+            *(Text(f"A language model gave another answer: {plain(x, 100)}", style="yellow")
+              for x in a.contradictions),
             f"confidence {a.confidence:.2f}, {who}. {plain(a.reasoning, 600)}",
             *(["", table("Dates", ("words", "recorded", "mean", "confidence"), dates)] if dates else []),
-            *(["", *_results(call, s, query, _few(call, a.source_memories), head)]
-              if a.source_memories else [])]
+            *(["", *_results(call, s, query, told, head)] if (told := _few(call, a.source_memories)) else [])]
 
 
 def _ask(call: Call, s: ReasonedRecallService, query: str, **kw: Any) -> ReasonedAnswer:
