@@ -119,8 +119,16 @@ def test_check_asks_the_hook_and_says_what_is_missing(repo, monkeypatch, tmp_pat
     lost = gnc("setup", "--check", repo=repo)
     (tmp_path / "bin" / "gnc").symlink_to(shutil.which("true", path="/usr/bin:/bin"))
     assert lost.code == 1 and "not on your PATH" in lost.out and "is told" in lost.out
-    assert gnc("setup", "--check", repo=repo).code == 0
+    assert gnc("setup", "--check", repo=repo).code == 0 and gnc("setup", "codex", "--check", repo=repo).code == 0
+    off = gnc("setup", "gemini", "--check", repo=repo)
+    assert off.code == 1 and "gnc setup gemini --apply" in off.out and "Codex" not in off.out
     assert gnc("setup", "codex", "--user", "--apply", repo=repo).code == 0 and "everything twice" in gnc("setup", repo=repo).out
+
+
+def test_a_memory_that_is_empty_is_no_fault_of_the_setup(git_repo):
+    assert gnc("setup", "codex", "--apply", repo=git_repo).code == 0
+    said = gnc("setup", "--check", repo=git_repo)
+    assert said.code == 0 and "no memory to tell of yet" in said.out
 
 
 def test_what_another_agent_needs_and_what_somebody_changed_stays(repo):

@@ -147,20 +147,21 @@ _PATH = ("gnc is not on your PATH, so no host finds it. Install it for all your 
          "pipx install git-notes-consolidation")
 
 
-def _list(call: Call, check: bool) -> None:
-    "What is on, and with a check whether it works."
-    rows, problems = _states(call), list[str]()
+def _list(call: Call, check: bool, host: str | None) -> None:
+    "What is on, of one agent or of all, and with a check whether it works."
+    rows, problems = [r for r in _states(call) if host in (None, r["host"])], list[str]()
     live = [r for r in rows if r["host"] in HOSTS and ({r["project"], r["user"]} & {"on", "part"})]
     if live and not shutil.which("gnc"): problems.append(_PATH)
+    if host in HOSTS and not live: problems.append(f"{HOSTS[host].title} is off: gnc setup {host} --apply")
     problems += [f"{r['title']}: {r[k]}" for r in rows if r["host"] in HOSTS for k in ("project", "user")
                  if r[k] not in ("on", "off", "part", "-")]
     twice = [r["title"] for r in live if {r["project"], r["user"]} <= {"on", "part"}]
     problems += [f"{x} has the hook in the project and for you, so a session is told everything twice; take "
                  "one away with --undo --apply" for x in twice]
     for r in live if check and _worktree(call) else ():
-        n, why = _told(call, r["host"])
-        r["told"] = n
-        if not n: problems.append(f"{r['title']} would be told no memory: {why}")
+        r["told"], why = _told(call, r["host"])
+        if not r["told"] and why != "the memory says nothing yet":  # There is none, and the hook works
+            problems.append(f"{r['title']} would be told no memory: {why}")
     table = Table("agent", "setup", "project", "you", box=None, header_style="dim", padding=(0, 2, 0, 0))
     for r in rows: table.add_row(plain(r["title"]), r["host"], *(
         x if len(x) < 20 else "problem" for x in (plain(r["project"]), plain(r["user"]))))
@@ -175,7 +176,8 @@ def _next_lines(live: Sequence[dict[str, Any]], check: bool, problems: Sequence[
     said: Printed = [Text(plain(f"! {p}"), style="yellow") for p in problems]
     if check: said += [f"{r['title']}: a session that starts now is told {r['told']:,} characters."
                        for r in live if r.get("told")]
-    return ["", *said, *([] if live else ["Show what would be written: gnc setup codex (or another)"])]
+    if check and live and not problems and not any(r.get("told") for r in live): said += ["There is no memory to tell of yet."]
+    return ["", *said, *([] if live or check else ["Show what would be written: gnc setup codex (or another)"])]
 
 # %% ../../../nbs/19_apps/03_cli/09_setup.ipynb #07b71d86
 _ASK = """To have something remembered, end an answer with a line of its own for each fact, in this form:
@@ -270,10 +272,10 @@ def setup(
     if not host:
         if apply or undo or user or capture:
             raise Usage("for which agent? gnc setup codex; gnc setup lists them")
-        return _list(call, check)
-    if check: raise Usage("--check looks at all of them; leave out the agent's name")
+        return _list(call, check, None)
     if host not in (*HOSTS, AGENTS):
         raise Usage(f"no agent {host} is known; choose {', '.join((*HOSTS, AGENTS))}")
+    if check: return _list(call, True, host)
     again = " ".join(["gnc setup", host, *["--undo"] * undo, *["--user"] * user, *["--capture"] * capture])
     if host == AGENTS:
         if user or capture: raise Usage("a memory belongs to a repository; leave out --user")
