@@ -174,10 +174,11 @@ def _list(call: Call, check: bool, host: str | None) -> None:
 
 def _next_lines(live: Sequence[dict[str, Any]], check: bool, problems: Sequence[str]) -> Printed:
     said: Printed = [Text(plain(f"! {p}"), style="yellow") for p in problems]
-    if check: said += [f"{r['title']}: a session that starts now is told {r['told']:,} characters."
-                       for r in live if r.get("told")]
-    if check and live and not problems and not any(r.get("told") for r in live): said += ["There is no memory to tell of yet."]
-    return ["", *said, *([] if live or check else ["Show what would be written: gnc setup codex (or another)"])]
+    told = [f"{r['title']}: a session that starts now is told {r['told']:,} characters."
+            for r in live if r.get("told")]
+    if check and live and not problems: told = told or ["There is no memory to tell of yet."]
+    show = [] if live or check else ["Show what would be written: gnc setup codex (or another)"]
+    return ["", *said, *told, *show]
 
 # %% ../../../nbs/19_apps/03_cli/09_setup.ipynb #07b71d86
 _ASK = """To have something remembered, end an answer with a line of its own for each fact, in this form:
