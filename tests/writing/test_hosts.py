@@ -125,7 +125,9 @@ def test_check_asks_the_hook_and_says_what_is_missing(repo, monkeypatch, tmp_pat
     assert gnc("setup", "codex", "--user", "--apply", repo=repo).code == 0 and "everything twice" in gnc("setup", repo=repo).out
 
 
-def test_a_memory_that_is_empty_is_no_fault_of_the_setup(git_repo):
+def test_a_memory_that_is_empty_is_no_fault_of_the_setup(git_repo, monkeypatch, tmp_path):
+    (tmp_path / "gnc").symlink_to(shutil.which("true", path="/usr/bin:/bin"))
+    monkeypatch.setenv("PATH", f"{tmp_path}:{os.environ['PATH']}")
     assert gnc("setup", "codex", "--apply", repo=git_repo).code == 0
     said = gnc("setup", "--check", repo=git_repo)
     assert said.code == 0 and "no memory to tell of yet" in said.out
