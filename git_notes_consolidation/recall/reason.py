@@ -185,15 +185,27 @@ def _as_told(line: str, told: Sequence[TemporalReference]) -> str:
     return ", ".join(said)
 
 
+_TO_DAY = re.compile(
+    r"(?i)\b(?:moves?|shifts?|changes?|switch(?:es)?|goes)\b[^.;]*\bto "
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b(?! (?:the|this|next|\d))")
+
+
+def _to_weekday(e: Evidence) -> bool:
+    "Does what comes back move to another day of the week?"
+    return _TO_DAY.search(e.line) is not None
+
+
 def _rate(rows: Sequence[Evidence], q: Question, now: datetime | None = None) -> ReasonedAnswer | None:
     "What is to be every week; what is told of one day alone is an exception."
     near = [e for e in rows if e.share >= rows[0].share - 0.25]
+    every = {e.result.id: _rates(e, q) for e in near}
     for e in near:
-        told, hours = _rates(e, q), _hours(e, q.about)
+        told, hours = every[e.result.id] or (e.dates if any(every.values()) and _to_weekday(e) else ()), _hours(e, q.about)
         changed, once = _CHANGED.search(e.line), e.date and _ONE_DAY.search(e.date.original_text)
         if not (told or hours) and changed and not (changed[1] and once): break
         if not (told or hours): continue
         said = _as_told(e.line, told)
+        if e.date and e.aside and re.fullmatch(r"(?i)(?:every|each) \w+|\w+ly", said): continue
         if not re.search(r"\d", said): said = ", ".join([*[said] * bool(said), *hours])
         ahead = [x for x in near if x is not e and x.date and (now is None or x.interval[1] > now)
                  and x.recorded >= e.recorded]
@@ -291,7 +303,7 @@ def _unsettled(found: Sequence[MemoryResult]) -> ReasonedAnswer:
         for r in found[:3])
     return ReasonedAnswer(f"Found, but none of it settles the question: {told}.", _FOUND,
                           "No sentence of these memories has enough of the question's words, "
-                          "or none can be told from the others by a rule.", (), tuple(found[:3]))
+                          "or none stands out from the others.", (), tuple(found[:3]))
 
 # %% ../../nbs/14_recall/05_reason.ipynb #45f4f682
 _AHEAD = re.compile(r"(?i)\b(?:next|upcoming|planned|will|going to)\b")
@@ -315,10 +327,20 @@ def _says_it(q: Question, e: Evidence) -> bool:
     return sum(w not in has for w in asked) <= (len(asked) // 5 if e.dates else 0)
 
 
+_WHEN_IS = re.compile(r"(?i)\W*(?:(?:on|at|by) )?(?:when|what|which)\b")
+
+
+def _is_over(q: Question, e: Evidence) -> bool:
+    "Is it asked when something is done, and told on which day it once was?"
+    is_asked = q.kind == "when" and not q.past and _WHEN_IS.match(q.text) is not None
+    was = e.date is not None and e.interval[0] < whole_day(e.recorded)[0]
+    return is_asked and was and not re.search(r"(?i)\b(?:is|are)\b", e.line)
+
+
 def _nearest(said: ReasonedAnswer) -> ReasonedAnswer:
     "An answer whose sentence may tell of something else than what is asked."
-    near = f"No memory says just that. Nearest: {said.answer[:1].lower()}{said.answer[1:]}"
-    return replace(said, answer=near, confidence=min(said.confidence, _NEAR))
+    return replace(said, answer=f"No memory says just that. Nearest: {said.answer}",
+                   confidence=min(said.confidence, _NEAR))
 
 
 def _marked(said: ReasonedAnswer, q: Question, rows: Sequence[Evidence]) -> ReasonedAnswer:
@@ -337,6 +359,28 @@ def _answers(q: Question, e: Evidence) -> bool:
     return not q.past or not (_NOT_YET.search(e.line) or any(ahead))
 
 # %% ../../nbs/14_recall/05_reason.ipynb #0ff0ca11
+def _known(e: Evidence) -> str:
+    "What replaced a memory, or a run thinks newer."
+    return e.result.superseded_by or e.result.newer or ""
+
+
+def _newest(q: Question, rows: Sequence[Evidence]) -> list[Evidence]:
+    "Of a subject the newest word first."
+    known = {e.result.id: _known(e) for e in rows}
+    order = newest_first([e.result.memory for e in rows], partial(tells_of, q), known)
+    return [rows[i] for i, _ in order]
+
+
+def _rule(rows: Sequence[Evidence], found: Sequence[MemoryResult]) -> ReasonedAnswer:
+    "When something may be done."
+    if not rows: return _unsettled(found)
+    by = {e.result.id: e for e in rows}
+    e = by.get(_known(rows[0]), rows[0])
+    told = _quote(e) if e is rows[0] else _title(e.result.memory)
+    return _reasoned(f"{told}.", min(0.9, 0.25 + 0.6 * e.share),
+                     f"{e.result.id[:12]} gives a rule, and no date.", [e], dated=False)
+
+
 def _called_off(q: Question, rows: Sequence[Evidence]) -> Evidence | None:
     "The newest word, where it is that what is asked about was to be, and will not."
     off = [e for e in rows if calls_off(q.about, e.line, e.date)]
@@ -369,10 +413,7 @@ def _answer_offline(
     found, rows = _look(search, q.text, q, RetrievalMode.EXHAUSTIVE if far or q.at_first else mode)
     if not (q.past or q.at_first or far):  # What was replaced answers nothing about now
         rows = [e for e in rows if e.result.superseded_kind != "full"]
-    if q.rule:
-        why = "{} says when it may be done, which is no date."
-        return next((_reasoned(_quote(e), min(0.9, 0.25 + 0.6 * e.share), why.format(e.result.id[:12]), [e],
-                           dated=False) for e in rows), _unsettled(found))
+    if q.rule: return _rule(rows, found)
     near = [e.result for e in rows]
     found = [*near, *(r for r in found if r not in near)]
     off = _called_off(q, rows) if q.kind in ("when", "since", "ago") and not q.at_first else None
@@ -386,9 +427,7 @@ def _answer_offline(
         return _reasoned(f"{_quote(off)}.", _sure(off),
                          f"{off.result.id[:12]} is the newest word on it.{was}",
                      [off, *rows[:1]], dated=False)
-    if not q.past and not q.at_first:
-        order = newest_first([e.result.memory for e in rows], partial(tells_of, q))
-        rows = [rows[i] for i, _ in order]
+    if not q.past and not q.at_first: rows = _newest(q, rows)
     if q.kind == "when" and not q.past and rows and (every := _rate(rows, q, now)):
         return _marked(every, q, rows)
     if q.kind == "when" and not q.past and q.weekday:
@@ -403,7 +442,8 @@ def _answer_offline(
             return [r.memory.text for r in search("*", mode=RetrievalMode.EXHAUSTIVE, limit=1000)]
         rows = settled_orders(rows, cache(texts))
         best = rows[0]
-        if best.result.id == moved or _says_it(q, best) and (best.dates or len(q.about) > 1):
+        if best.result.id == moved or (_says_it(q, best) and not _is_over(q, best)
+                                       and (best.dates or len(q.about) > 1)):
             return _date_answer(q, rows, now)
         return _nearest(_date_answer(q, [best], now))
     said = _BY_EDGES[q.kind](rows, *edges([e.result for e in rows])) if q.kind in _BY_EDGES else None
@@ -482,6 +522,18 @@ class ReasonedRecallService:
         return self.recall_service.replaced((r.id for r in results), **then), {i: there[n] for i,
             n in newer.items() if n in there}
 
+    def _with_newer(self, said: ReasonedAnswer) -> ReasonedAnswer:
+        "The answer with what has replaced its memory in part, or perhaps."
+        r = next(iter(said.source_memories), None)
+        if r is None or said.confidence <= _FOUND: return said
+        there = {x.id: x.memory for x in said.source_memories} | self.recall_service.get_batch(
+            filter(None, (r.superseded_by, r.newer)))
+        part, guess = there.get(r.superseded_by or ""), there.get(r.newer or "")
+        m = part or guess
+        if m is None or m.event_time <= r.event_time or m.summary in said.answer: return said
+        return replace(said, answer=f"{said.answer} {'Replaced in part by' if part else 'Perhaps outdated'}: "
+                       f"{_title(m)}.", confidence=min(said.confidence, _NEAR))
+
     def answer(
         self,
         query: str,
@@ -506,6 +558,7 @@ class ReasonedRecallService:
                 said = _answer_offline(q, look, edges, now, RetrievalMode(mode) if mode else None)
                 if mode is None and said.confidence <= _FOUND:
                     said = _answer_offline(q, look, edges, now, RetrievalMode.EXHAUSTIVE)
+                if not q.past: said = self._with_newer(said)
                 if self.llm_client is not None:
                     near = {r.id: r for r in (*said.source_memories, *look(query, mode=mode))}
                     shown = [*near.values()][:limit]

@@ -39,7 +39,7 @@ from .rank import (
     unknown_words, vector_scores, word_scores)
 
 # %% auto #0
-__all__ = ['SURE', 'TWO', 'margin', 'RecallService', 'open_recall', 'get_recall_service', 'reset_recall_service']
+__all__ = ['SURE', 'TWO', 'PERHAPS', 'margin', 'RecallService', 'open_recall', 'get_recall_service', 'reset_recall_service']
 
 # %% ../../nbs/14_recall/03_service.ipynb #b8e27716
 def _hub(env: Mapping[str, str]) -> Path:
@@ -281,12 +281,20 @@ _ASKS = re.compile(r"(?i)\A\W*(?:who|whom|whose|what|which|when|where|why|how|is
 def _quoted(words: Sequence[str]) -> str: return ", ".join(f"“{w}”" for w in words)
 
 
+PERHAPS = "perhaps over"  # As a status
+
+
+def _may_be_over(r: MemoryResult) -> bool: return r.newer is not None or r.status == PERHAPS
+
+
 def margin(
     results: Sequence[MemoryResult],  # Best first
     query: str,
     unknown: Sequence[str] = (),  # Rare words of it that no memory has
 ) -> str | None:  # Nothing where the first stands alone, words are looked up, or all is listed
     "What a reader must know of an order that is not sure."
+    if results and all(r.namespace == "blockers" and _may_be_over(r) for r in results):
+        return "Perhaps nothing; each of these may be over:"
     if not results or not results[0].score: return None
     if unknown: return f"No memory has the word{'s' * (len(unknown) > 1)} {_quoted(unknown)}; nearest:"
     if not _ASKS.search(query[:2000]): return None
@@ -327,6 +335,17 @@ _OVER = re.compile(r"(?i)\b(?:(?:is|are|was|were|been) (?:gone|closed|over)|fixe
                    r"unblocked)\b")
 _LATEST = 1_000  # So many memories are read to see what solved a blocker
 
+_UNTIL = re.compile(r"(?i)\b(?:until|till)\s+(?:the\s+)?\Z")
+
+
+def _marked_over(r: MemoryResult, now: datetime) -> MemoryResult:
+    "With a mark, where it names the day until which something is in the way, and that is over."
+    from git_notes_consolidation.temporal.resolve import find_references
+    text = r.memory.text[:2000]
+    ends = [x.interval[1] for x in find_references(text, r.memory.told_at)
+            if x.interval and _UNTIL.search(text[:x.span[0]])]
+    return replace(r, memory=replace(r.memory, status=PERHAPS)) if ends and max(ends) <= now else r
+
 # %% ../../nbs/14_recall/03_service.ipynb #78317268
 @dataclass(frozen=True)
 class _Search:
@@ -356,7 +375,8 @@ class _Search:
         if compared and found:
             solved = self.solved([r.id for r in found[:50]], compared)
             found = [replace(r, newer=r.newer or solved.get(r.id)) for r in found]
-        over = [blockers and (_OVER.search(r.summary) is not None, r.newer is not None) for r in found]
+        if blockers: found = [_marked_over(r, self.now) for r in found]
+        over = [blockers and (_OVER.search(r.summary) is not None, _may_be_over(r)) for r in found]
         return [found[n] for n in sorted(range(len(found)), key=over.__getitem__)]
 
     def solved(self, blockers: Sequence[str], compared: _Compared) -> dict[str, str]:

@@ -47,6 +47,13 @@ def test_a_blocker_that_is_probably_over_says_by_what_and_stands_last(home):
     assert [bool(r["newer"]) for r in rows] == [False, True]
 
 
+def test_blockers_whose_day_is_past_may_be_over(tmp_path):
+    home = new_repo(tmp_path / "repo", [mem("Nobody reviews until Yuki is back", "On leave until 20 December 2026.", namespace="blockers", days_ago=0)])
+    assert "perhaps over" not in "\n".join(shown(home, "what is blocking us"))
+    told = "\n".join(shown(home, "--now", "2027-03-01", "what is blocking us"))
+    assert told.startswith("Perhaps nothing;") and "perhaps over" in told
+
+
 def test_last_is_the_latest_run_or_memory_everywhere(home):
     run = gnc("log", "--runs", "--json", repo=home).json[0]["id"]
     for command in (["log", "last"], ["diff", "last"]): assert gnc(*command, repo=home).out == gnc("log", run, repo=home).out

@@ -203,7 +203,7 @@ def _result_notes(r: MemoryResult, titles: Mapping[str, str]) -> Iterator[str]:
     "What to know before trusting a result."
     part = "in part " if r.superseded_kind == "partial" else ""
     def other(i: str) -> str: return f"{short(i)} {plain(titles.get(i, ''), 100)}".strip()
-    if r.status == "resolved": yield "resolved"
+    if r.status in ("resolved", "perhaps over"): yield r.status
     if r.superseded_by: yield f"→ replaced {part}by {other(r.superseded_by)}"
     elif r.newer and r.namespace == "blockers": yield f"perhaps over: {other(r.newer)}"
     elif r.newer: yield f"perhaps outdated: {other(r.newer)}"
@@ -381,7 +381,7 @@ def recall(
     if not (found or deeper or tips(s.repo, MEM)): return call.show(data, why_empty(call.repo), rows=[])
     typed_limit = "limit" in given or getattr(ctx.get_parameter_source("limit"), "name", "") == "COMMANDLINE"
     asks = listing(query, at or s.clock()) if found and not found[0].score else None
-    some = _few(call, found, typed_limit or asks is not None)
+    some = _few(call, found, typed_limit or bool(asks and asks.namespace != "blockers"))
     title = f"Recorded {_when(asks)}:" if asks and asks.since else plain(sure or "")
     left = [f"… and {len(found) - len(some)} more; -v shows all"] if len(some) < len(found) else []
     call.show(data, *(_results(call, s, query, some, title, again) + ["", *left] if found else
