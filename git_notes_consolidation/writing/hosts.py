@@ -193,7 +193,7 @@ HOSTS = {h.name: h for h in (
          f"Start claude in the project; {_TRUST}. /hooks lists the hook.", "CLAUDE_CONFIG_DIR"),
     Host("codex", "Codex", _nested("codex", ".codex/hooks.json", _TWO, 10), (),
          "codex mcp add memory -- gnc serve",
-         f"Start codex in the project; {_TRUST}, then the two hooks, or they do not run (/hooks).", "CODEX_HOME"),
+         f"Start codex in the project; {_TRUST}, then both hooks: untrusted, none runs (/hooks).", "CODEX_HOME"),
     Host("gemini", "Gemini CLI", _nested("gemini", ".gemini/settings.json",
                                          {"SessionStart": "session-start", "AfterAgent": "stop"}, 10_000),
          (_server(".gemini/settings.json", ".gemini/settings.json"),), "",

@@ -22,7 +22,7 @@ pytestmark = pytest.mark.slow
 def codex(home, repo, url, *more):
     (home / ".codex").mkdir(exist_ok=True)
     (home / ".codex" / "config.toml").write_text(
-        f'model = "gpt-5"\nmodel_provider = "standin"\n[model_providers.standin]\nname = "standin"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
+        f'model = "gpt-5"\nsandbox_mode = "read-only"\nmodel_provider = "standin"\n[model_providers.standin]\nname = "standin"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
         f'env_key = "OPENAI_API_KEY"\n[projects."{repo}"]\ntrust_level = "trusted"\n')
     return ["codex", "exec", *(more or ("--dangerously-bypass-hook-trust",)), "hello"], {"OPENAI_API_KEY": "none"}
 
@@ -66,7 +66,7 @@ class Agent:
         self.make, self.api, self.home, self.repo, self.programs = make, api, place / "home", place / "home" / "your-project", programs
         self.home.mkdir()
 
-    def type(self, *words, env={}):
+    def type(self, *words, **env):
         "What a command prints, at 80 columns."
         path = os.pathsep.join(map(str, [self.programs, BIN, "/usr/local/bin", "/usr/bin", "/bin"]))
         done = subprocess.run(words, cwd=self.repo, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", timeout=150,
@@ -80,7 +80,7 @@ class Agent:
         at = len(self.api.bodies)
         words, env = self.make(self.home, self.repo, self.api.url, *more)
         words[-1] = question
-        said = self.type(*words, env=env)
+        said = self.type(*words, **env)
         return words, said, self.api.bodies[at:][-1 if self.make in (claude, opencode) else 0]  # These two ask for a title first
 
     def __call__(self, *more):
