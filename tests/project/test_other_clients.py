@@ -22,7 +22,8 @@ pytestmark = pytest.mark.slow
 def codex(home, repo, url, *more):
     (home / ".codex").mkdir(exist_ok=True)
     (home / ".codex" / "config.toml").write_text(
-        f'model = "gpt-5"\nsandbox_mode = "read-only"\nmodel_provider = "standin"\n[model_providers.standin]\nname = "standin"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
+        'model = "gpt-5"\nsandbox_mode = "read-only"\nmodel_provider = "standin"\n'
+        f'[model_providers.standin]\nname = "standin"\nbase_url = "{url}/v1"\nwire_api = "responses"\n'
         f'env_key = "OPENAI_API_KEY"\n[projects."{repo}"]\ntrust_level = "trusted"\n')
     return ["codex", "exec", *(more or ("--dangerously-bypass-hook-trust",)), "hello"], {"OPENAI_API_KEY": "none"}
 
