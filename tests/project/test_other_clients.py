@@ -183,4 +183,5 @@ def test_the_recording_in_the_guide_is_what_happens(tmp_path, api, make, install
     lines = "\n".join(x.rstrip() for x in re.sub(r"\x1b\[[\d;]*m", "", lines).replace(str(agent.home), "~").splitlines()) + "\n"
     file = RECORDINGS / f"{name}.txt"
     if RECORD: file.write_text(lines, encoding="utf-8")
-    assert FACT in block and FACT in said and DIFFERS.sub("…", lines) == DIFFERS.sub("…", file.read_text(encoding="utf-8")), "make client-recordings"
+    assert FACT in block and FACT in said
+    assert DIFFERS.sub("…", file.read_text(encoding="utf-8")) == DIFFERS.sub("…", lines), f"{file.name} is not what happens; make client-recordings"

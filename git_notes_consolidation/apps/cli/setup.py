@@ -203,8 +203,8 @@ def _after(call: Call, host: Host, user: bool, changes: Sequence[Change]) -> Pri
     "What a person does next."
     said: Printed = [host.then] if changes else []
     if not find_spec("mcp"):
-        said.append("The tools are left out; for them: pipx inject git-notes-consolidation mcp (or pip install "
-                    "mcp), then again. The block needs none.")
+        said.append("The tools are left out; for them: pipx inject git-notes-consolidation mcp (or pip "
+                    "install mcp), then again. The block needs none.")
     elif any(v == "other" for _, v in _found(call, host, user)):
         said.append("The tools are left out: another server is called memory there. The block needs none.")
     elif not any(x.user if user else x.file for x in host.tools):
