@@ -69,10 +69,11 @@ class Agent:
 
     def type(self, *words, **env):
         "What a command prints, at 80 columns."
-        path = os.pathsep.join(map(str, [self.programs, BIN, "/usr/local/bin", "/usr/bin", "/bin"]))
-        done = subprocess.run(words, cwd=self.repo, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8", timeout=150,
-                              env={"HOME": str(self.home), "PATH": path, "TERM": "xterm-256color", "LANG": "C.UTF-8", "COLORTERM": "truecolor",
-                                   "COLUMNS": "80"} | env)
+        path, client = os.pathsep.join([str(self.programs), "/usr/local/bin", "/usr/bin", "/bin"]), BIN / words[0]
+        words = [client if client.exists() else words[0], *words[1:]]
+        env = {"HOME": str(self.home), "PATH": path, "TERM": "xterm-256color", "COLORTERM": "truecolor", "COLUMNS": "80", "LANG": "C.UTF-8"} | env
+        done = subprocess.run(words, cwd=self.repo, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, encoding="utf-8",
+                              timeout=150)
         assert done.returncode == 0, done.stdout
         return done.stdout
 
@@ -135,8 +136,8 @@ def test_what_a_session_proposes_waits_and_nothing_is_stored(tmp_path, api, make
 
 
 FACT, QUESTION = "The export runs at 02:00, because the queue is empty then.", "When does the export run, and why?"
-# Names, dates, versions, seconds, and a warning about the machine
-DIFFERS = re.compile(r'(?m)^([Ww]arning: |Ripgrep is).*\n|\b\d+s\b|(mem|run)_\w+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|version="\w+"|'
+# Names, dates, versions, seconds, and what a program says of the machine or of its own start
+DIFFERS = re.compile(r'(?m)^([Ww]arning: |Ripgrep is|\[STARTUP\]).*\n|\b\d+s\b|(mem|run)_\w+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|version="\w+"|'
                      r'\d{4}-\d\d-\d\d(T[\d:]+Z)?|\d+ [A-Z][a-z]+ 20\d\d|\d+\.\d+\.\d+')
 
 
