@@ -30,10 +30,10 @@ NOTEBOOKS := $(if $(CHAPTER),$(wildcard nbs/*_$(CHAPTER)/*.ipynb nbs/*_$(CHAPTER
 
 .DEFAULT_GOAL := help
 .NOTPARALLEL:
-.PHONY: help demo lab tuning docs test test-all test-more promises bench fuzz soak long faults notebooks readme plugin-test client-test model relay recording audit install journeys check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
+.PHONY: help demo lab tuning docs test test-all test-more promises bench fuzz soak long faults notebooks readme plugin-test client-test client-recordings model relay recording audit install journeys check-export check-readme lint types unit slow outputs-check notebooks-test docs-check wheel clean distclean
 
 help:  ## This list
-	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-15s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
+	@awk -F ':.*## ' '/^[a-z-]+:.*## / {printf "  make %-17s %s\n", $$1, $$2}' $(firstword $(MAKEFILE_LIST))
 	@echo "PYTHON=python3.12 chooses the interpreter that .venv is made with; it must be 3.11 or newer."
 
 demo: $(VENV)/.installed-demo  ## A year of a project's memories, consolidated before your eyes
@@ -86,6 +86,9 @@ plugin-test: $(VENV)/.installed-dev $(PLUGIN)/.installed  ## Beside the real plu
 client-test: $(VENV)/.installed-dev .client/.installed .client/.others  ## The plugin in the real Claude Code, and gnc setup in Codex, Gemini CLI, Copilot CLI and OpenCode, with stand-ins for the models' APIs
 	@printf '\n== in Claude Code, Codex, Gemini CLI, Copilot CLI and OpenCode\n'
 	@$(BIN)/pytest -q tests/project/test_real_client.py tests/project/test_other_clients.py $(PYTEST_ARGS)
+
+client-recordings: $(VENV)/.installed-dev .client/.installed .client/.others  ## What the guide shows of each of these agents, written anew
+	@GNC_RECORD=1 $(BIN)/pytest -q tests/project/test_other_clients.py -k recording $(PYTEST_ARGS)
 
 model: $(VENV)/.installed-dev .model/.installed  ## A small language model on this machine, and how to point gnc at it; it judges at chance
 	@$(PY) tools/model.py serve

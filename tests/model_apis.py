@@ -1,4 +1,4 @@
-"""Stand-ins for models' APIs, for the real clients of agents: each request is kept, each answer is "done" or what a test says."""
+"""Stand-ins for models' APIs, for the real clients of agents: each request is kept, each answer is "done", or what a test says or makes of the request."""
 import json
 import threading
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
@@ -57,7 +57,7 @@ class ModelAPI:
                 make = next((f for part, f in ANSWERS.items() if part in self.path), None)
                 if make is None or "count_tokens" in self.path: return self.whole("application/json", "{}")
                 outer.bodies.append(body)
-                self.whole("text/event-stream", make(outer.said))
+                self.whole("text/event-stream", make(outer.said(body) if callable(outer.said) else outer.said))
 
             def whole(self, kind, text):
                 self.send_response(200)

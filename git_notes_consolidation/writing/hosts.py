@@ -166,12 +166,12 @@ def _nested(host: str, file: str, events: Mapping[str, str], timeout: int) -> tu
     return tuple(line(event, what) for event, what in events.items())
 
 
-def _flat(host: str, file: str, user: str, form: Callable[[str], dict[str, Any]]) -> tuple[Lines, ...]:
+def _flat(host: str, file: str, user: str, last: str, form: Callable[[str], dict[str, Any]]
+          ) -> tuple[Lines, ...]:
     "Hooks in a numbered form, without groups."
-    events = {"sessionStart": "session-start", "sessionEnd": "stop"}
-    first = Lines(file, user, ("version",), 1)
-    return (first, *(Lines(file, user, ("hooks", event), form(f"gnc hook {what} --host {host}"), True,
-                           f"gnc hook {what}") for event, what in events.items()))
+    return (Lines(file, user, ("version",), 1), *(
+        Lines(file, user, ("hooks", event), form(f"gnc hook {what} --host {host}"), True, f"gnc hook {what}")
+        for event, what in (("sessionStart", "session-start"), (last, "stop"))))
 
 
 def _plugin(name: str, file: str, user: str) -> Lines:
@@ -193,18 +193,18 @@ HOSTS = {h.name: h for h in (
          f"Start claude in the project; {_TRUST}. /hooks lists the hook.", "CLAUDE_CONFIG_DIR"),
     Host("codex", "Codex", _nested("codex", ".codex/hooks.json", _TWO, 10), (),
          "codex mcp add memory -- gnc serve",
-         f"Start codex in the project; {_TRUST}, then allow the hook in /hooks: Codex runs none that nobody "
-         "has allowed.", "CODEX_HOME"),
+         f"Start codex in the project; {_TRUST}, then the two hooks, or they do not run (/hooks).",
+         "CODEX_HOME"),
     Host("gemini", "Gemini CLI", _nested("gemini", ".gemini/settings.json",
                                          {"SessionStart": "session-start", "AfterAgent": "stop"}, 10_000),
          (_server(".gemini/settings.json", ".gemini/settings.json"),), "",
          f"Start gemini in the project; {_TRUST}."),
     Host("cursor", "Cursor", _flat("cursor", ".cursor/hooks.json", ".cursor/hooks.json",
-                                   lambda command: {"command": command}),
+                                   "afterAgentResponse", lambda command: {"command": command}),
          (_server(".cursor/mcp.json", ".cursor/mcp.json"),), "",
-         "Open a new chat. Settings > Hooks shows whether the hook ran."),
+         "Trust the workspace and open a new chat. Customize > Hooks lists the two hooks."),
     Host("copilot", "Copilot CLI", _flat("copilot", ".github/hooks/gnc.json", ".copilot/hooks/gnc.json",
-                                         _copilot),
+                                         "sessionEnd", _copilot),
          (_server(".mcp.json", ".copilot/mcp-config.json"),), "",
          f"Start copilot in the project; {_TRUST}.", "COPILOT_HOME"),
     Host("opencode", "OpenCode", (_plugin("opencode.js", ".opencode/plugins/gnc.js",

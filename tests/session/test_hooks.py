@@ -188,6 +188,7 @@ def test_what_a_session_proposes_is_bounded_and_stored_by_nobody_but_a_person(to
     before = refs(told)
     assert propose(told, fact, host="") == [], "the plugin captures by itself"
     assert propose(told, fact, last_assistant_message={"text": fact}) == []
+    assert len(propose(told, host="cursor", workspace_roots=[str(told)], cwd="", last_assistant_message=None, text=fact)) == 1  # afterAgentResponse
     cut = "[blocker] " + "word " * 74 + "then ghp_abcdefghijklmnopqrstuvwxyz0123456789"  # The key begins where the line is cut
     assert len(propose(told, fact, f"[learning] {HOSTILE}", "[blocker] The key is ghp_abcdefghijklmnopqrstuvwxyz0123456789 here", cut)) == 3
     said = gnc("review", "list", repo=told)

@@ -206,7 +206,8 @@ def test_the_hook_loads_next_to_nothing(sampled):
     ("claude", {"cwd": "HERE", "session_id": "1", "source": "startup"}, "hookSpecificOutput"),
     ("codex", {"cwd": "HERE", "session_id": "2"}, "hookSpecificOutput"),
     ("gemini", {"cwd": "HERE", "session_id": "3", "source": "startup"}, "hookSpecificOutput"),
-    ("cursor", {"conversation_id": "4", "workspace_roots": ["HERE"]}, "additional_context"),
+    ("cursor", {"conversation_id": "4", "session_id": "4", "workspace_roots": ["HERE"], "cursor_version": "3.20.1", "user_email": None,
+                "transcript_path": None, "is_background_agent": False, "composer_mode": "agent", "cwd": ""}, "additional_context"),
     ("copilot", {"sessionId": "5", "cwd": "HERE", "source": "new", "timestamp": 1}, "additionalContext")])
 def test_each_host_is_answered_in_its_form(sampled, tmp_path, host, event, key):
     raw = json.dumps(event).replace("HERE", str(sampled)).encode()
