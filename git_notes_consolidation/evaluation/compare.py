@@ -7,14 +7,15 @@ from __future__ import annotations
 import json, math, re, sqlite3, tempfile
 import numpy as np
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TYPE_CHECKING
 from .. import __version__
 from ..core.memory import SAMPLE_NOW, Memory, sample_memories
-from ..core.own import OwnError, call_own, own_function, wrong_answer
+from ..core.own import OwnError, call_own, wrong_answer
 from ..core.loading import load_settings
 from ..core.runtime import need
 from ..core.settings import SubconsciousnessConfig, WRITE_PROFILES
@@ -23,7 +24,7 @@ from .decay import file_touches
 from .pairs import TRAPS, load_pairs
 from .stories import write_project
 from .scoring import (
-    Question, fixture, load_questions, plain, sample_questions, wilson)
+    fixture, load_questions, plain, sample_questions, wilson)
 from ..plots.figures import COLOURS, escape_markup, figure, rounded
 from ..recall.rank import content_words
 from ..recall.search import RetrievalMode, own_order
@@ -110,11 +111,10 @@ def lines_of(
     measures: Mapping[str, bool],  # Measure to whether it counts whole things, as a share does
     against: str,  # Name of what the others are compared with
     draws: int = 2000,
-    seed: int = 0,
 ) -> Iterator[Line]:
     "Each measure with its interval and its difference."
     groups = len(found[against].counts)
-    again = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), draws)
+    again = np.random.default_rng(0).multinomial(groups, np.full(groups, 1 / groups), draws)
     drawn = {name: _ratio(np.tensordot(again, x.counts, 1)) for name, x in found.items()}
     for k, (measure, whole) in enumerate(measures.items()):
         ends = {name: _ends_of(x.counts[:, k], drawn[name][:, k], whole) for name, x in found.items()}
@@ -126,7 +126,6 @@ def lines_of(
 # %% ../../nbs/18_evaluation/07_compare.ipynb #c7b230be
 class Bench(NamedTuple):
     "One kind of thing to compare."
-    kind: str
     data: Mapping[str, Any]  # Which file, its hash, how many items
     measures: Mapping[str, bool]  # As for `lines_of`
     tally: Callable[[str, Any], np.ndarray]  # Name and function to (groups, measures, 2)
@@ -158,16 +157,16 @@ def _cosine(texts: Sequence[str], embedder: Embedder = StaticEmbedder()) -> floa
 
 
 JUDGES: dict[str, Callable[[Memory, Memory], Any]] = {
-    "newest wins": lambda a, b: float(a.namespace == b.namespace and a.event_time <= b.event_time),
-    "same title": lambda a, b: float(words_of(a.summary) == words_of(b.summary)),
-    "cosine of .85": lambda a, b: float(_cosine([a.text, b.text]) >= WRITE_PROFILES["balanced"]),
-    "cue words": lambda a, b: float(bool(_CUES.search(b.text)))}
+    "newest wins": lambda a, b: a.namespace == b.namespace and a.event_time <= b.event_time,
+    "same title": lambda a, b: words_of(a.summary) == words_of(b.summary),
+    "cosine of .85": lambda a, b: _cosine([a.text, b.text]) >= WRITE_PROFILES["balanced"],
+    "cue words": lambda a, b: bool(_CUES.search(b.text))}
 
 
-def _or_asked(older: Memory, newer: Memory) -> float:
+def _or_asked(older: Memory, newer: Memory) -> bool:
     "What the rules are sure of, or ask about."
     j = weigh(older, newer)
-    return float(j.relation == "supersede" and j.confidence >= WORTH_ASKING)
+    return j.relation == "supersede" and j.confidence >= WORTH_ASKING
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #199ddd4d
 def judge_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
@@ -182,7 +181,7 @@ def judge_bench(path: Path | None = None, memories: Sequence[Memory] | None = No
             rows.append([(said and p.positive, said), (said and p.positive, p.positive),
                          (said and p.kind in TRAPS, p.kind in TRAPS)])
         return _grouped([p.scenario or p.id for p in pairs], rows)
-    return Bench("judges", _source(path, len(pairs), "pairs"),
+    return Bench(_source(path, len(pairs), "pairs"),
                  {"precision": True, "recall": True, "traps fallen for": True}, count,
                  {"judge_pair": judge_pair, "judge_pair, or asked": _or_asked}, JUDGES)
 
@@ -207,51 +206,39 @@ def by_cosine(embedder: Embedder, memories: Sequence[Memory]) -> Callable[[str, 
 RANKERS: dict[str, Any] = {
     "newest first": lambda question, memories: [m.timestamp.timestamp() for m in memories], "BM25": bm25,
     "cosine": StaticEmbedder()}
+EMBEDDERS: dict[str, Any] = {"hashed words": LexicalEmbedder(), "BM25, no vectors": bm25}
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #630c21d3
-@contextmanager
-def _recall(memories: Sequence[Memory]) -> Iterator[Callable[[str, Sequence[Memory]], list[str]]]:
-    "The package's search, over a repository with these memories."
+def by_recall(questions: Iterable[str], memories: Sequence[Memory]) -> Callable[[str, Sequence[Memory]], Any]:
+    "What the package's search finds in a repository with these memories."
     with tempfile.TemporaryDirectory() as folder:
         repo, there = write_project({m.id: m for m in memories}, Path(folder))
         now = max(m.timestamp for m in memories)
         asks = open_recall(repo.path, load_settings(env={}), embedder=StaticEmbedder(), clock=lambda: now)
-        yield lambda question, _: [there[r.id] for r in asks.search(
-            question, limit=20, mode=RetrievalMode.EXHAUSTIVE, include_summaries=False, count=False)]
+        found = {q: asks.search(q, limit=20, mode=RetrievalMode.EXHAUSTIVE, include_summaries=False,
+                                count=False) for q in questions}
+    return lambda question, _: [there[r.id] for r in found[question]]
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #a9200a42
-_Ask = Callable[[str, Any, list[Memory]], AbstractContextManager[Callable[[str, Sequence[Memory]], Any]]]
-
-
-def _question_bench(kind: str, path: Path | None, memories: Sequence[Memory] | None, ask: _Ask,
-                    package: Mapping[str, Any], baselines: Mapping[str, Any]) -> Bench:
+def question_bench(own_embedder: bool, package: Mapping[str, Any], baselines: Mapping[str, Any],
+                   path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
     "Questions, each of which was asked by itself."
-    memories = [*(memories or sample_memories())]
-    questions = load_questions(path) if path else sample_questions(memories)
-    def rank(name: str, ranker: Any, q: Question) -> float:
-        order = own_order(name, ranker, q.question, memories)
-        return next((n for n, i in enumerate(order, 1) if memories[i].id in q.keys), math.inf)
-    def count(name: str, function: Any) -> np.ndarray:
-        with ask(name, function, memories) as ranker: ranks = [rank(name, ranker, q) for q in questions]
+    known = [*(memories or sample_memories())]
+    questions = load_questions(path) if path else sample_questions(known)
+    def ranker_of(name: str, f: Any) -> Any:
+        if f is None: return by_recall([q.question for q in questions], known)
+        if hasattr(f, "embed"): return by_cosine(f, known)
+        return by_cosine(OwnEmbedder(name, f), known) if own_embedder and f is not bm25 else f
+    def count(name: str, f: Any) -> np.ndarray:
+        ranker = ranker_of(name, f)
+        def rank(question: str, keys: frozenset[str]) -> float:
+            order = own_order(name, ranker, question, known)
+            return next((n for n, i in enumerate(order, 1) if known[i].id in keys), math.inf)
+        ranks = [rank(q.question, q.keys) for q in questions]
         return np.array([[(r <= 5, 1), (1 / r, 1)] for r in ranks], float)
-    what = f"questions to {len(memories)} memories"
-    return Bench(kind, _source(path or fixture("sample_questions"), len(questions), what),
+    what = f"questions to {len(known)} memories"
+    return Bench(_source(path or fixture("sample_questions"), len(questions), what),
                  {"answer among five": True, "mean reciprocal rank": False}, count, package, baselines)
-
-
-def ranker_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
-    def ask(name: str, f: Any, ms: list[Memory]) -> Any:
-        if f is None: return _recall(ms)
-        return nullcontext(by_cosine(f, ms) if hasattr(f, "embed") else f)
-    return _question_bench("rankers", path, memories, ask, {"gnc recall": None}, RANKERS)
-
-
-def embedder_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
-    def ask(name: str, f: Any, ms: list[Memory]) -> Any:
-        if f is bm25: return nullcontext(f)
-        return nullcontext(by_cosine(f if hasattr(f, "embed") else OwnEmbedder(name, f), ms))
-    return _question_bench("embedders", path, memories, ask, {"word pieces": StaticEmbedder()},
-                           {"hashed words": LexicalEmbedder(), "BM25, no vectors": bm25})
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #a80019c2
 DECAYS: dict[str, Callable[[Snapshots], np.ndarray]] = {
@@ -283,7 +270,7 @@ def decay_bench(path: Path | None = None, memories: Sequence[Memory] | None = No
         x = decay(s) if known else np.array([*map(one, s.last.tolist(), s.count.tolist())])
         return np.array([[(measures(x[w], s.needed[w])["auc"], 1.0)] for w in both])
     ours = {"the default score": design_score}
-    return Bench("decays", data, {"area under the curve": False}, count, ours, DECAYS)
+    return Bench(data, {"area under the curve": False}, count, ours, DECAYS)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #e30a0abc
 def _summary(memories: Sequence[Memory]) -> str:
@@ -311,14 +298,15 @@ def summarizer_bench(path: Path | None = None, memories: Sequence[Memory] | None
         return (sound, len(v.findings)), (v.coverage, 1), (estimate_tokens(text), whole)
     def count(name: str, summarizer: Any) -> np.ndarray:
         return np.array([one(name, summarizer, g) for g in groups], float)
-    return Bench("summarizers", _source(fixture("sample"), len(groups), f"clusters of {len(by_id)} memories"),
+    return Bench(_source(fixture("sample"), len(groups), f"clusters of {len(by_id)} memories"),
                  {"sentences borne out": True, "sources told": False, "length": False}, count,
                  {"by quotation": _summary}, SUMMARIZERS)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #114d86fe
 _BENCHES: dict[str, Callable[..., Bench]] = {
-    "judges": judge_bench, "rankers": ranker_bench, "decays": decay_bench, "embedders": embedder_bench,
-    "summarizers": summarizer_bench}
+    "judges": judge_bench, "rankers": partial(question_bench, False, {"gnc recall": None}, RANKERS),
+    "decays": decay_bench, "summarizers": summarizer_bench,
+    "embedders": partial(question_bench, True, {"word pieces": StaticEmbedder()}, EMBEDDERS)}
 _ROLES = {"yours": (COLOURS[1], "diamond"), "package": ("#222", "circle"), "baseline": ("#999", "square")}
 
 
@@ -400,23 +388,16 @@ def comparison_figure(lines: Sequence[Line], against: Mapping[str, str]) -> Figu
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #d9f581f0
 def _named(given: Any) -> dict[str, Any]:
-    "Functions by name: given with names, as functions, or as module:function."
+    "Functions by name: given with names, or by themselves."
     if isinstance(given, Mapping): return dict(given)
-    rows, out = [given] if callable(given) or isinstance(given, str) else [*given], dict[str, Any]()
-    for n, x in enumerate(rows, 1):
-        name = x if isinstance(x, str) else getattr(x, "__name__", type(x).__name__)
-        out[f"{name} {n}" if name in out else name] = own_function(x) if isinstance(x, str) else x
+    out = dict[str, Any]()
+    for n, x in enumerate([given] if callable(given) else given, 1):
+        name = getattr(x, "__name__", type(x).__name__)
+        out[f"{name} {n}" if name in out else name] = x
     return out
 
 
-def _path(kind: str, data: Any, several: bool) -> Path | None:
-    if data is None or isinstance(data, Mapping): return Path(data[kind]) if data and data.get(kind) else None
-    if several: raise ValueError('data: say which file is whose: data={"judges": "pairs.jsonl"}')
-    return Path(data)
-
-
-def _compared(bench: Bench, given: Mapping[str, Any], against: str,
-              draws: int, seed: int) -> tuple[list[Line], str]:
+def _compared(kind: str, bench: Bench, given: Mapping[str, Any], against: str) -> tuple[list[Line], str]:
     roles = {"yours": given, "package": bench.package, "baseline": bench.baselines}
     taken = [name for name in given if name in {**bench.package, **bench.baselines}]
     if taken: raise OwnError(f"{taken[0]} is the name of one that is compared with; give yours another")
@@ -424,7 +405,7 @@ def _compared(bench: Bench, given: Mapping[str, Any], against: str,
     found = {name: Counted(role, bench.tally(name, f)) for role, ways in roles.items()
              for name, f in ways.items()}
     if base not in found: raise OwnError(f"against: there is no {base!r}; choose from {', '.join(found)}")
-    lines = [*lines_of(bench.kind, found, bench.measures, base, draws, seed)]
+    lines = [*lines_of(kind, found, bench.measures, base)]
     told = {x.measure for x in lines if x.value}  # Data without traps has nothing to say of them
     return [x for x in lines if x.measure in told], base
 
@@ -440,17 +421,16 @@ def compare(
     # That the questions of your file are about, or that are summarized; the sample when not given
     memories: Sequence[Memory] | None = None,
     against: str = "",  # Name of what the differences are from; the package's own way when not given
-    draws: int = 2000,
-    seed: int = 0,
 ) -> Comparison:
     "Functions of your own beside the package's and the simple ones; `judges=[]` shows the latter alone."
     all_ = {"judges": judges, "rankers": rankers, "decays": decays, "embedders": embedders,
             "summarizers": summarizers}
     given = {kind: _named(x) for kind, x in all_.items() if x is not None}
-    if not given: raise ValueError(f"nothing to compare: give {', '.join(f'{k}=' for k in _BENCHES)}")
+    if not given: raise ValueError(f"nothing to compare: give {', '.join(f'{k}=' for k in all_)}")
+    files = data if isinstance(data, Mapping) else dict.fromkeys(given, data)
     lines, facts, bases = list[Line](), {}, {}
     for kind, mine in given.items():
-        bench = _BENCHES[kind](_path(kind, data, len(given) > 1), memories)
-        found, bases[kind] = _compared(bench, mine, against, draws, seed)
+        bench = _BENCHES[kind](Path(files[kind]) if files.get(kind) else None, memories)
+        found, bases[kind] = _compared(kind, bench, mine, against)
         lines, facts[kind] = lines + found, bench.data
     return Comparison(tuple(lines), facts, bases)

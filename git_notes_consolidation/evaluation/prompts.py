@@ -6,12 +6,12 @@
 from __future__ import annotations
 import json, yaml
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
+from dataclasses import asdict, dataclass, field, fields
 from functools import partial
 from itertools import zip_longest
 from pathlib import Path
 from typing import Any
-from ..llm.client import ask_in_parts, Heard, Model
+from ..llm.client import Heard, Model
 from ..llm.prompts import (
     batches, JUDGE, judge_request, odds_request, Prompt)
 from ..core.settings import SubconsciousnessConfig
@@ -59,8 +59,6 @@ class WriteOutcome:
     near: bool = True  # Was the older memory looked at?
     by: str = ""  # Who judged: "remember" or "llm"
 
-    @property
-    def id(self) -> str: return self.pair.id
     @property
     def split(self) -> str: return self.pair.split
     @property
@@ -175,11 +173,11 @@ _Text.add_representer(str, lambda d, s: d.represent_scalar("tag:yaml.org,2002:st
                                                            style="|" if "\n" in s else None))
 
 
-def prompt_yaml(prompt: Prompt = JUDGE) -> str:
-    "The prompt as a file, to be edited."
-    shown = [{"older": old, "newer": new, "answer": {f: getattr(a, f) for f in prompt.fields}}
-             for old, new, a in prompt.examples]
-    whole = asdict(prompt) | {"examples": shown, "fields": [*prompt.fields]}
+def prompt_yaml() -> str:
+    "The package's prompt as a file, to be edited."
+    shown = [{"older": old, "newer": new, "answer": {f: getattr(a, f) for f in JUDGE.fields}}
+             for old, new, a in JUDGE.examples]
+    whole = asdict(JUDGE) | {"examples": shown, "fields": [*JUDGE.fields]}
     del whole["name"]  # That of the file: it is another prompt as soon as it is edited
     return yaml.dump(whole, Dumper=_Text, sort_keys=False, allow_unicode=True, width=100)
 
@@ -193,12 +191,12 @@ def _example(given: Any, wanted: Collection[str]) -> tuple[str, str, PairReply]:
     return str(given["older"]), str(given["newer"]), parse_shape(json.dumps(rest | answer), PairReply)
 
 
-def _prompt(given: Any, base: Prompt) -> Prompt:
+def _prompt(given: Any, name: str) -> Prompt:
     "The prompt of a parsed file; a ValueError says what is wrong."
     known = {f.name for f in fields(Prompt)}
     if not isinstance(given, dict) or not given.keys() <= known:
         raise ValueError(f"a mapping of {', '.join(sorted(known))} is expected, and nothing else")
-    new = asdict(base) | {"examples": base.examples} | given
+    new = asdict(JUDGE) | {"name": name, "examples": JUDGE.examples} | given
     for name, marks in (("system", ()), ("template", ("{memories}", "{pairs}"))):
         if not isinstance(new[name], str) or not all(m in new[name] for m in marks):
             raise ValueError(" ".join((f"{name}: a text is expected", *(f"with {m} in it" for m in marks))))
@@ -212,11 +210,10 @@ def _prompt(given: Any, base: Prompt) -> Prompt:
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #807e26e6
 def read_prompt(
     path: Path | str,  # YAML
-    base: Prompt = JUDGE,  # What the file leaves out; its name is that of the file
-) -> Prompt:
+) -> Prompt:  # What the file leaves out is that of the package, its name that of the file
     "The prompt of a file."
     try: return _prompt(yaml.safe_load(Path(path).read_text(encoding="utf-8")),
-                        replace(base, name=Path(path).stem))
+                        Path(path).stem)
     except OSError as e: raise PromptError(f"{path} cannot be read: {e.strerror}") from None
     except (ValueError, TypeError, RecursionError, yaml.YAMLError) as e:
         raise PromptError(f"{path}: {e}") from None
@@ -312,19 +309,14 @@ def try_prompt(
 ) -> Trial:
     "What a model says that is asked in the words of a prompt, as many pairs a call as in a run."
     pairs, heard = in_no_order(pairs), Heard()
-    memories = [(p.older, p.newer) for p in pairs]
-    def question(part: Sequence[int]) -> tuple[Request, Callable[[str], Any]]:
-        return judge_request([memories[i] for i in part], prompt=prompt)
-    said = dict(ask_in_parts(partial(ask_all, client, progress=progress),
-                             batches(memories, client.pace.pairs), question))
-    nobody = [i for i, x in said.items() if isinstance(x, NoReply)]
-    there = [i for i in range(len(pairs)) if i not in nobody]
-    for i in there:
-        if isinstance(said[i], BadReply): heard.refuse(said[i])
-    return Trial(prompt.name, tuple(pairs[i] for i in there),
-                 tuple(None if isinstance(said[i], BadReply) else said[i] for i in there),
-                 dict(heard.refused), client.usage(), tuple(pairs[i] for i in nobody),
-                 str(said[nobody[0]]) if nobody else "")
+    said = model_of(client, prompt, progress).answers([(p.older, p.newer) for p in pairs])
+    there = [(p, x) for p, x in zip(pairs, said) if not isinstance(x, NoReply)]
+    for _, x in there:
+        if isinstance(x, BadReply): heard.refuse(x)
+    nobody = [(p, x) for p, x in zip(pairs, said) if isinstance(x, NoReply)]
+    return Trial(prompt.name, tuple(p for p, _ in there),
+                 tuple(None if isinstance(x, BadReply) else x for _, x in there), dict(heard.refused),
+                 client.usage(), tuple(p for p, _ in nobody), str(nobody[0][1]) if nobody else "")
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #3a879de2
 def trial_row(t: Trial) -> dict[str, Any]:

@@ -26,12 +26,11 @@ __all__ = ['RELATIONS', 'LOCKED', 'wilson', 'Share', 'share', 'rounded', 'Table'
 def wilson(
     k: int,  # Hits
     n: int,  # Of so many
-    z: float = 1.96,  # Standard deviations; 1.96 is 95 %
 ) -> tuple[float, float]:  # Lower and upper end, 0 to 1
-    "The interval in which the true share lies with the given confidence."
+    "The 95 % interval of a share."
     if not 0 <= k <= n: raise ValueError(f"{k} of {n} is no share")
     if not n: return 0.0, 1.0
-    p, zz = k / n, z * z
+    p, z, zz = k / n, 1.96, 1.96 ** 2
     middle, half = p + zz / (2 * n), z * math.sqrt(p * (1 - p) / n + zz / (4 * n * n))
     return (middle - half) / (1 + zz / n) if k else 0.0, (middle + half) / (1 + zz / n) if k < n else 1.0
 
@@ -182,12 +181,16 @@ def one_of(row: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
     return value
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #366844c0
-class Row(Protocol):
+class Split(Protocol):
+    "A labelled row, or what came of one."
+    @property
+    def split(self) -> str: ...
+
+
+class Row(Split, Protocol):
     "What labelled rows have in common."
     @property
     def id(self) -> str: ...
-    @property
-    def split(self) -> str: ...
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #25ec903b
 _Row = TypeVar("_Row", bound=Row)
@@ -221,9 +224,10 @@ def fixture(
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #1e66ebe2
 LOCKED = "locked"
+_Split = TypeVar("_Split", bound=Split)
 
 
-def unlocked_rows(rows: Iterable[_Row]) -> list[_Row]:
+def unlocked_rows(rows: Iterable[_Split]) -> list[_Split]:
     "The rows that may be looked at: all but the locked half."
     return [r for r in rows if r.split != LOCKED]
 
@@ -306,8 +310,6 @@ class Outcome:
     right: bool  # For a line without a date: that none was found
     exact: bool
 
-    @property
-    def id(self) -> str: return self.row.id
     @property
     def split(self) -> str: return self.row.split
 
@@ -411,8 +413,6 @@ class SearchOutcome:
     repeated: tuple[bool, ...]  # For each result: does an earlier one say the same?
 
     @property
-    def id(self) -> str: return self.question.id
-    @property
     def split(self) -> str: return self.question.split
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #6d7eff93
@@ -431,26 +431,25 @@ def search_outcome(q: Question, results: Sequence[MemoryResult]) -> SearchOutcom
 @dataclass(frozen=True)
 class Retrieval(Scored):
     "How well questions are answered."
-    recall: Share  # With an answer among the first k
+    recall: Share  # With an answer among the first five
     first: Share  # … in the first place
     mrr: float  # Mean reciprocal rank
     repeats: Share  # Results that say what an earlier one said
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #d9c3e991
-def retrieval(all_: Sequence[SearchOutcome], k: int = 5) -> Retrieval:
+def retrieval(all_: Sequence[SearchOutcome]) -> Retrieval:
     "The figures over some questions."
     mrr = sum(1 / s.rank for s in all_ if s.rank) / len(all_) if all_ else 0.0
-    return Retrieval(share(s.rank is not None and s.rank <= k for s in all_),
+    return Retrieval(share(s.rank is not None and s.rank <= 5 for s in all_),
                      share(s.rank == 1 for s in all_), mrr, share(x for s in all_ for x in s.repeated))
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #68aeb430
 def evaluate_recall(
     questions: Iterable[Question],
     search: Callable[[Question], Sequence[MemoryResult]],
-    k: int = 5,
 ) -> Report[Retrieval, SearchOutcome]:
     "How often a search finds what was asked for."
     found = [search_outcome(q, search(q)) for q in questions]
-    scores = score_groups(found, lambda rows: retrieval(rows, k), split=lambda s: s.split,
+    scores = score_groups(found, retrieval, split=lambda s: s.split,
                           kind=lambda s: s.question.kind or "–")
-    return Report(scores, tuple(s for s in unlocked_rows(found) if s.rank is None or s.rank > k))
+    return Report(scores, tuple(s for s in unlocked_rows(found) if s.rank is None or s.rank > 5))

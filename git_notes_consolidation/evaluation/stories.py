@@ -115,9 +115,6 @@ class ChainOutcome:
     def split(self) -> str: return self.chain.split
 
     @property
-    def id(self) -> str: return self.chain.id
-
-    @property
     def wrong(self) -> dict[str, list[Any]]:
         "What is missed, wrongly current or wrongly outdated."
         x = self.chain
@@ -134,7 +131,7 @@ def score_chains(traced: Sequence[ChainOutcome]) -> ChainScores:
 
 def chain_failures(traced: Iterable[ChainOutcome]) -> tuple[dict[str, Any], ...]:
     "What is missed or wrongly current; of no locked chain."
-    return tuple({"id": x.id, "type": x.chain.type, "memories": {m.id: m.summary for m in x.chain.memories},
+    return tuple({"id": x.chain.id, "type": x.chain.type, "memories": {m.id: m.summary for m in x.chain.memories},
                   **x.wrong} for x in unlocked_rows(traced) if x.wrong)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #68f51a3f

@@ -123,9 +123,9 @@ def _supersession(call: Call, data: Path | None, failures: int, chains: Path | N
 
 def _temporal(call: Call, data: Path | None, failures: int) -> tuple[str, dict[str, Any]]:
     "How often a time expression is found and read correctly."
-    from git_notes_consolidation.evaluation import scoring as answers, scoring
-    rows = answers.load_dated(data or scoring.fixture("temporal"))
-    with _counting(call) as begin: r = answers.evaluate_dates(rows, step=begin("texts", len(rows)))
+    from git_notes_consolidation.evaluation import scoring
+    rows = scoring.load_dated(data or scoring.fixture("temporal"))
+    with _counting(call) as begin: r = scoring.evaluate_dates(rows, step=begin("texts", len(rows)))
     return f"Time expressions in {len(rows)} texts", r.to_dict(failures)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #74846601
@@ -169,7 +169,7 @@ def _compare(call: Call, what: str, own: Mapping[str, Sequence[str]], data: Path
     given: dict[str, Any] = {f"{k}s": {name: _own(k, name) for name in own.get(k) or ()} for k in asked}
     theirs = data and what == "recall"  # Questions about the memories of this repository
     memories = living_memories(read_memories(open_repo(call.repo)).memories) if theirs else None
-    return compare(**given, data=dict.fromkeys(given, data), memories=memories, against=against or "")
+    return compare(**given, data=data, memories=memories, against=against or "")
 
 
 def _comparison_tables(found: Any) -> Lines: return [x for t in found.tables() for x in ("", table(*t))]
