@@ -131,8 +131,9 @@ def score_chains(traced: Sequence[ChainOutcome]) -> ChainScores:
 
 def chain_failures(traced: Iterable[ChainOutcome]) -> tuple[dict[str, Any], ...]:
     "What is missed or wrongly current; of no locked chain."
-    return tuple({"id": x.chain.id, "type": x.chain.type, "memories": {m.id: m.summary for m in x.chain.memories},
-                  **x.wrong} for x in unlocked_rows(traced) if x.wrong)
+    return tuple({"id": x.chain.id, "type": x.chain.type,
+                  "memories": {m.id: m.summary for m in x.chain.memories}, **x.wrong}
+                 for x in unlocked_rows(traced) if x.wrong)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #68f51a3f
 ChainReport = Report[ChainScores, dict[str, Any]]
