@@ -6,14 +6,17 @@
 from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any, get_args, TypeVar
-from ..core.memory import as_utc, Memory
+from pydantic import PlainValidator
+from pydantic.dataclasses import dataclass as labelled
+from typing import Annotated, Any, Literal, TypeVar
+from ..core.memory import Memory
 from ..core.models import Judgment, Relation
 from ..supersession.assertions import ABSTAINS
 from ..supersession.judge import judge_pair
 from .scoring import (
-    load_rows, one_of, Report, score_groups, Scored, Share, share, unlocked_rows, Table, text_field)
+    load_rows, read_row, Report, score_groups, Scored, Share, share, unlocked_rows, Table, Time)
 from ..core.settings import SubconsciousnessConfig
 from ..similarity.lexical import Embedder
 from ..similarity.lexical import LexicalEmbedder
@@ -26,25 +29,25 @@ __all__ = ['Judge', 'Pair', 'pair_of', 'load_pairs', 'Judged', 'judge_pairs', 'S
            'report_of', 'evaluate_pairs', 'CandidateReport', 'evaluate_candidates']
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #734d0654
-def _date(text: str) -> Any:
-    try: return as_utc(text)
-    except ValueError: raise ValueError(
-        "date: a date such as 2026-01-31 or 2026-01-31T12:00:00Z is expected") from None
+@labelled(frozen=True)
+class Document:
+    "A memory as it stands in a row."
+    id: str
+    title: str
+    text: str
+    date: Time = datetime(2000, 1, 1)
+    namespace: str = "decisions"
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #c263b9b3
-def memory_of(
-    row: Mapping[str, Any],  # Of the file
-    name: str,  # Field that holds the document: "older", "newer"
-) -> Memory:
+def memory_of(doc: Any) -> Memory:
     "A document of the data as a memory."
-    doc = row.get(name)
-    if not isinstance(doc, dict): raise ValueError(f"{name}: an object with id, title and text is expected")
-    try:
-        title, when = text_field(doc, "title"), text_field(doc, "date", "") or "2000-01-01"
-        text = text_field(doc, "text")
-        return Memory(text_field(doc, "id"), "0" * 40, text_field(doc, "namespace", "decisions"), title[:100],
-                      text if len(title) <= 100 else f"{title}\n\n{text}", _date(when))
-    except ValueError as e: raise ValueError(f"{name}.{e}") from None
+    if isinstance(doc, Memory): return doc
+    d = read_row(doc, Document)
+    return Memory(d.id, "0" * 40, d.namespace, d.title[:100],
+                  d.text if len(d.title) <= 100 else f"{d.title}\n\n{d.text}", d.date)
+
+
+AsMemory = Annotated[Memory, PlainValidator(memory_of)]
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #4075cb7e
 POSITIVE = ("full", "partial")  # Labels of a supersession
@@ -52,20 +55,28 @@ POSITIVE = ("full", "partial")  # Labels of a supersession
 TRAPS = ("trap", "mention")
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #dd1bba4d
-@dataclass(frozen=True)
+@labelled(frozen=True)
 class Pair:
     "An older and a newer memory, and what a careful reader said of them."
     id: str
     source: str  # Where the texts come from
-    older: Memory
-    newer: Memory
-    label: str  # full, partial, coexist or none
-    kind: str  # positive, trap, mention, near, …
-    relation: str | None = None  # duplicate, supersede, merge or coexist, where the data says so
+    older: AsMemory
+    newer: AsMemory
+    label: Literal["full", "partial", "coexist", "none"]
+    kind: str = ""  # positive, trap, mention, near, …
+    relation: Relation | None = None  # Where the data says so
     category: str = ""
     scenario: str = ""
     split: str = "dev"
     row: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)  # As it stood in the file
+
+    def __post_init__(self) -> None:
+        only = "goes with the labels full and partial, and with no other"
+        if self.relation and (self.relation == "supersede") != self.positive:
+            raise ValueError(f"relation: supersede {only}")
+        if self.kind and (self.kind == "positive") != self.positive:
+            raise ValueError(f"kind: positive {only}")
+        if self.older.id == self.newer.id: raise ValueError("newer.id: a pair needs two documents")
 
     @property
     def positive(self) -> bool:
@@ -74,26 +85,15 @@ class Pair:
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #edd7ce15
 def pair_of(row: Mapping[str, Any]) -> Pair:
-    "A row of a file of pairs; a ValueError begins with the field."
-    label = one_of(row, "label", (*POSITIVE, "coexist", "none"))
-    relation = one_of(row, "relation", get_args(Relation)) if row.get("relation") is not None else None
-    only = "goes with the labels full and partial, and with no other"
-    if relation and (relation == "supersede") != (label in POSITIVE):
-        raise ValueError(f"relation: supersede {only}")
-    older, newer = memory_of(row, "older"), memory_of(row, "newer")
-    if older.id == newer.id: raise ValueError("newer.id: a pair needs two documents")
-    kind = text_field(row, "kind", "positive" if label in POSITIVE else "near")
-    if (kind == "positive") != (label in POSITIVE): raise ValueError(f"kind: positive {only}")
-    return Pair(text_field(row, "id"), text_field(row, "source"), older, newer, label, kind, relation,
-                text_field(row, "category", ""), text_field(row, "scenario", ""),
-                text_field(row, "split", "dev"), row)
+    "A row of a file; a ValueError begins with the field."
+    return read_row({**row, "row": row}, Pair)
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #501ce8cf
 def load_pairs(
     path: Path | str,  # JSON lines
 ) -> tuple[Pair, ...]:  # In the file's order
     "The labelled pairs of a file."
-    return load_rows(path, pair_of)
+    return load_rows(path, Pair)
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #5ded7d4d
 # (older, newer) to what the judge says; none: a model gave no answer

@@ -7,20 +7,23 @@ from __future__ import annotations
 import json, math
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, fields
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Generic, get_args, Protocol, TypeVar
+from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as labelled
+from typing import Annotated, Any, Generic, get_args, Protocol, TypeVar
 from ..core.models import Relation, TemporalReference
 from datetime import datetime, timedelta
 from ..temporal.resolve import find_references
 from ..recall.search import MemoryResult
-from ..core.memory import Memory
+from ..core.memory import as_utc, Memory
 
 # %% auto #0
 __all__ = ['RELATIONS', 'LOCKED', 'wilson', 'Share', 'share', 'rounded', 'Table', 'plain', 'Scored', 'Report', 'score_groups',
-           'DataError', 'load_rows', 'fixture', 'unlocked_rows', 'load_dated', 'Outcome', 'outcome', 'Accuracy',
-           'evaluate_dates', 'load_questions', 'sample_questions', 'retrieval', 'evaluate_recall']
+           'DataError', 'read_row', 'load_rows', 'fixture', 'unlocked_rows', 'load_dated', 'Outcome', 'outcome',
+           'Accuracy', 'evaluate_dates', 'load_questions', 'sample_questions', 'retrieval', 'evaluate_recall']
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #98c1d2a4
 def wilson(
@@ -168,35 +171,42 @@ class DataError(ValueError):
     "Labelled data that cannot be used; says in which file, line and field."
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #2374beb6
-def text_field(row: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    value = row.get(name, default)
-    if not isinstance(value, str):
-        raise ValueError(f"{name}: text is expected" + ("" if name in row else ", and it is missing"))
-    return value
+_adapter: Any = cache(TypeAdapter)
 
 
-def one_of(row: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
-    value = text_field(row, name)
-    if value not in known: raise ValueError(f"{name}: one of {', '.join(known)} is expected")
-    return value
+def read_row(row: Any, shape: type[_R]) -> _R:
+    "A row in its shape; a ValueError begins with the field, and quotes nothing of the row."
+    try: return _adapter(shape).validate_python(row)
+    except ValidationError as e:
+        first = e.errors(include_input=False, include_url=False)[0]
+        where, said = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+        raise ValueError(f"{where}: {said}" if where else said) from None
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #292481e0
+def _time(x: Any) -> datetime:
+    try:
+        as_utc(when := x if isinstance(x, datetime) else datetime.fromisoformat(x))
+        return when
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("a time such as 2026-03-31T09:00:00 is expected") from None
+
+Time = Annotated[datetime, PlainValidator(_time)]
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #366844c0
-class Split(Protocol):
+class Row(Protocol):
     "A labelled row, or what came of one."
     @property
     def split(self) -> str: ...
 
-
-class Row(Split, Protocol):
-    "What labelled rows have in common."
-    @property
-    def id(self) -> str: ...
-
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #25ec903b
 _Row = TypeVar("_Row", bound=Row)
 
-def load_rows(path: Path | str, parse: Callable[[Mapping[str, Any]], _Row]) -> tuple[_Row, ...]:
-    out: dict[str, tuple[int, _Row]] = {}
+def load_rows(
+    path: Path | str,  # JSON lines
+    shape: type[_Row],
+) -> tuple[_Row, ...]:  # In the file's order
+    "The rows of a file, each with an id of its own."
+    lines_of, out = dict[str, int](), list[_Row]()
     try: lines = Path(path).read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as e: raise DataError(
         f"{path} cannot be read: {getattr(e, 'strerror', None) or 'it is not UTF-8'}") from None
@@ -204,15 +214,15 @@ def load_rows(path: Path | str, parse: Callable[[Mapping[str, Any]], _Row]) -> t
         if not line.strip(): continue
         try:
             if not isinstance(row := json.loads(line), dict): raise ValueError("a JSON object is expected")
-            x = parse(row)
-            if x.id in out: raise ValueError(f"id: it stands in line {out[x.id][0]} already")
+            out.append(read_row(row | {"row": row}, shape))
+            if (at := lines_of.setdefault(row["id"], n)) < n:
+                raise ValueError(f"id: it stands in line {at} already")
         except json.JSONDecodeError as e: raise DataError(
             f"{path}, line {n}: not JSON: {e.msg} at character {e.pos + 1}") from None
         except RecursionError: raise DataError(f"{path}, line {n}: nested too deep for a row") from None
         except ValueError as e: raise DataError(f"{path}, line {n}: {e}") from None
-        out[x.id] = n, x
     if not out: raise DataError(f"{path} holds no rows")
-    return tuple(x for _, x in out.values())
+    return tuple(out)
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #9576da63
 def fixture(
@@ -224,60 +234,51 @@ def fixture(
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #1e66ebe2
 LOCKED = "locked"
-_Split = TypeVar("_Split", bound=Split)
 
 
-def unlocked_rows(rows: Iterable[_Split]) -> list[_Split]:
+def unlocked_rows(rows: Iterable[_Row]) -> list[_Row]:
     "The rows that may be looked at: all but the locked half."
     return [r for r in rows if r.split != LOCKED]
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #580c16b1
 Interval = tuple[datetime, "datetime | None"]  # Half-open; no end where it is open
+Local = Annotated[Time, AfterValidator(lambda t: t.replace(tzinfo=None))]
 
 
-@dataclass(frozen=True)
+@labelled(frozen=True)
 class Dated:
     "A labelled phrase, or a line without one."
     id: str
     text: str
-    reference: datetime  # When it was said
+    reference: Local  # When it was said
     phrase: str = ""  # Empty: there is no date in the text
     offset: int = 0
-    golds: tuple[Interval, ...] = ()  # Any of them is right
+    expected_start: Local | None = None
+    expected_end: Local | None = None
+    alternatives: tuple[tuple[Local, Local | None], ...] = ()  # As good as the expected one
     grain: str = ""
     core: bool = True  # What was said when is all it takes
     kind: str = ""
+    strict: bool = False  # Is it known that there is no date?
     split: str = "dev"
 
-# %% ../../nbs/18_evaluation/01_scoring.ipynb #f354d097
-def _time(row: Mapping[str, Any], name: str) -> datetime:
-    try: return datetime.fromisoformat(text_field(row, name)).replace(tzinfo=None)
-    except ValueError as e: raise ValueError(
-        f"{name}: a time such as 2026-03-31T09:00:00 is expected ({e})") from None
+    def __post_init__(self) -> None:
+        if not self.strict and not (self.phrase and self.text.startswith(self.phrase, self.offset)):
+            raise ValueError("offset: the phrase does not stand there")
+        if self.phrase and not self.expected_start: raise ValueError("expected_start: a time is expected")
 
-# %% ../../nbs/18_evaluation/01_scoring.ipynb #a063d7c1
-def dated_of(row: Mapping[str, Any]) -> Dated:
-    "A row of a file; a ValueError begins with the field."
-    said = (text_field(row, "id"), text_field(row, "text"), _time(row, "reference"))
-    plain = Dated(*said, kind=text_field(row, "kind", ""), split=text_field(row, "split", "dev"))
-    if "strict" in row: return plain
-    at, phrase = row.get("offset"), text_field(row, "phrase")
-    if not isinstance(at, int) or plain.text[at:at + len(phrase)] != phrase:
-        raise ValueError("offset: the phrase does not stand there")
-    def golds() -> Iterable[Interval]:
-        for a, b in [(row.get("expected_start"), row.get("expected_end")), *row.get("alternatives", [])]:
-            pair = {"expected_start": a, "expected_end": b}
-            yield _time(pair, "expected_start"), _time(pair, "expected_end") if b else None
-    core = bool(row.get("core"))
-    return replace(plain, phrase=phrase, offset=at, golds=tuple(golds()) if core else (),
-                   grain=text_field(row, "grain", ""), core=core)
+    @property
+    def golds(self) -> tuple[Interval, ...]:
+        "Any of them is right."
+        first = ((self.expected_start, self.expected_end),) if self.expected_start else ()
+        return first + self.alternatives
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #88574210
 def load_dated(
     path: Path | str,  # JSON lines
 ) -> tuple[Dated, ...]:
     "The labelled phrases of a file."
-    return load_rows(path, dated_of)
+    return load_rows(path, Dated)
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #1a92a9c9
 _DAY = timedelta(days=1)
@@ -364,32 +365,22 @@ def evaluate_dates(
     return Report(scores, tuple(o for o in unlocked_rows(outcomes) if o.row.core and not o.right))
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #083372cb
-@dataclass(frozen=True)
+@labelled(frozen=True)
 class Question:
     "A question, and the memories that hold its answer."
     id: str
     question: str
-    keys: frozenset[str]  # Any of them will do
+    keys: frozenset[str] = Field(min_length=1)  # Any of them will do
     namespace: str | None = None  # Where the question asks for one
     kind: str = ""
     split: str = "dev"
-
-# %% ../../nbs/18_evaluation/01_scoring.ipynb #7802b39b
-def question_of(row: Mapping[str, Any]) -> Question:
-    "A row of a file; a ValueError begins with the field."
-    keys = row.get("keys")
-    if not isinstance(keys, list) or not keys or not all(isinstance(k, str) for k in keys):
-        raise ValueError("keys: a list of memories' names is expected")
-    namespace = text_field(row, "namespace") if row.get("namespace") is not None else None
-    more = {"kind": text_field(row, "kind", ""), "split": text_field(row, "split", "dev")}
-    return Question(text_field(row, "id"), text_field(row, "question"), frozenset(keys), namespace, **more)
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #c8d0c1f1
 def load_questions(
     path: Path | str,  # JSON lines
 ) -> tuple[Question, ...]:
     "The labelled questions of a file."
-    return load_rows(path, question_of)
+    return load_rows(path, Question)
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #2bbc9fdb
 def sample_questions(memories: Iterable[Memory]) -> tuple[Question, ...]:

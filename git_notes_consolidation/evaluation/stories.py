@@ -5,11 +5,12 @@
 # %% ../../nbs/18_evaluation/05_stories.ipynb #cc274f88
 from __future__ import annotations
 import re, tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
+from pydantic.dataclasses import dataclass as labelled
+from typing import Annotated, Any, Literal, NamedTuple
 from ..core.memory import as_utc, Memory
 from ..core.models import EdgeType
 from ..core.settings import SubconsciousnessConfig
@@ -19,8 +20,8 @@ from ..consolidation.scan import living_memories
 from ..consolidation.relate import relate
 from ..store.versions import metadata_of
 from .scoring import (
-    load_rows, one_of, Report, score_groups, Scored, Share, share, unlocked_rows, text_field)
-from .pairs import memory_of, POSITIVE, scan_of
+    load_rows, read_row, Report, score_groups, Scored, Share, share, Time, unlocked_rows)
+from .pairs import AsMemory, scan_of
 from ..consolidation.service import run
 from ..consolidation.stores import open_service, SummaryStore
 from ..core.loading import Settings
@@ -34,54 +35,35 @@ from ..store.git import git, open_repo, Repo
 from ..store.reader import read_memories, write_memories
 
 # %% auto #0
-__all__ = ['ChainReport', 'RELATIONS', 'Pairs', 'Chain', 'load_chains', 'relations_found', 'evaluate_chains', 'Asked', 'Answer',
-           'outcome']
+__all__ = ['ChainReport', 'Pairs', 'Chain', 'load_chains', 'relations_found', 'evaluate_chains', 'Answer', 'outcome']
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #ba589e83
 Edge = tuple[str, str, str]  # Newer, older, full or partial
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #896ef834
-@dataclass(frozen=True)
+@labelled(frozen=True)
 class Chain:
     "A few memories, which of them replace which, and which hold in the end."
     id: str
     type: str  # abc: A→B→C; revert: A→B→A; withdrawn: a replacement that is taken back
-    memories: tuple[Memory, ...]  # Oldest first
-    edges: frozenset[Edge]
-    current: frozenset[str]
+    memories: Annotated[tuple[AsMemory, ...], AfterValidator(living_memories)]  # Oldest first
+    edges: frozenset[tuple[str, str, Literal["full", "partial"]]]  # Newer, older
+    current: frozenset[str] = Field(min_length=1)
     split: str = "dev"
 
-# %% ../../nbs/18_evaluation/05_stories.ipynb #a978f53f
-def chain_of(row: Mapping[str, Any]) -> Chain:
-    "A row of a file of chains; a ValueError begins with the field."
-    for name in ("memories", "edges", "current"):
-        if not isinstance(row.get(name), list) or name != "edges" and not row[name]:
-            raise ValueError(f"{name}: a list is expected")
-    memories = living_memories(memory_of({f"memories[{i}]": d}, f"memories[{i}]") for i,
-                               d in enumerate(row["memories"]))
-    names = {m.id for m in memories}
-    if len(names) < len(memories): raise ValueError("memories: each needs an id of its own")
-    for i, e in enumerate(row["edges"]):
-        if not (isinstance(e, list) and len(e) == 3 and _all_in(names, e[:2]) and e[0] != e[1]
-                and e[2] in POSITIVE):
-            raise ValueError(
-                f"edges[{i}]: newer id, older id and full or partial are expected, both ids among the "
-                f"memories")
-    if not _all_in(names, row["current"]): raise ValueError("current: ids of the memories are expected")
-    return Chain(text_field(row, "id"), text_field(row, "type"), memories,
-                 frozenset((a, b, kind) for a, b, kind in row["edges"]), frozenset(row["current"]),
-                 text_field(row, "split", "dev"))
+    def __post_init__(self) -> None:
+        names = {m.id for m in self.memories}
+        if len(names) < len(self.memories): raise ValueError("memories: each needs an id of its own")
+        for name, ids in (("edges", {i for e in self.edges for i in e[:2]}), ("current", self.current)):
+            if not ids <= names: raise ValueError(f"{name}: ids of the memories are expected")
+        if any(new == old for new, old, _ in self.edges): raise ValueError("edges: two ids are expected")
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #5103540e
-def _all_in(names: Collection[str], ids: Iterable[Any]) -> bool:
-    return all(isinstance(i, str) and i in names for i in ids)
-
-
 def load_chains(
     path: Path | str,  # JSON lines
 ) -> tuple[Chain, ...]:  # In the file's order
     "The labelled chains of a file."
-    return load_rows(path, chain_of)
+    return load_rows(path, Chain)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #f4e3f935
 def relations_found(
@@ -154,62 +136,70 @@ def evaluate_chains(
     return ChainReport(scores, chain_failures(traced))
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #5627eef0
-RELATIONS = ("supersede", "partial", "duplicate")
+Patterns = list[Annotated[re.Pattern[str], BeforeValidator(
+    lambda x: f"(?i){x}" if isinstance(x, str) else x)]]
 
 
-class Asked(NamedTuple):
+@labelled(frozen=True)
+class Asked:
     "A question of a story."
-    text: str
+    q: str
     kind: str  # changed, reverted, withdrawn, resolved, history, look-alike, …
-    current: tuple[re.Pattern[str], ...]
-    outdated: tuple[re.Pattern[str], ...]
-    answers: tuple[str, ...] = ()  # Keys of the memories that answer
+    current: Patterns = field(default_factory=list)
+    outdated: Patterns = field(default_factory=list)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #334d66be
-@dataclass(frozen=True)
+@labelled(frozen=True)
+class Note:
+    "A memory of a story, by its key."
+    k: str
+    at: Time
+    namespace: str
+    summary: str
+    body: str = ""
+
+
+@labelled(frozen=True)
+class Related:
+    "Keys of two memories, and what the newer one means for the older."
+    older: str
+    newer: str
+    relation: Literal["supersede", "partial", "duplicate"]
+
+
+def _memories(rows: Any) -> dict[str, Memory]:
+    return {n.k: Memory("", "0" * 40, n.namespace, n.summary, n.body, n.at)
+            for n in read_row(rows, list[Note])}
+
+
+def _relations(rows: Any) -> dict[tuple[str, str], str]:
+    return {(p.older, p.newer): p.relation for p in read_row(rows, list[Related])}
+
+# %% ../../nbs/18_evaluation/05_stories.ipynb #e93bca8c
+@labelled(frozen=True)
 class Story:
     "A small project's memory, what is true of it, and what is asked."
     id: str
-    now: datetime  # When the run happens and the questions are asked
-    memories: Mapping[str, Memory]  # By their keys in the file, oldest first
-    pairs: Mapping[tuple[str, str], str]  # Older and newer key to their relation
-    questions: tuple[Asked, ...]
-    told: tuple[re.Pattern[str], ...]  # What the block for a session should say
-    not_told: tuple[re.Pattern[str], ...]  # … and what it must not give as true
+    now: Annotated[Time, AfterValidator(as_utc)]  # When the run happens and the questions are asked
+    # By their keys in the file, oldest first
+    memories: Annotated[Mapping[str, Memory], PlainValidator(_memories)]
+    # Older and newer key to their relation
+    pairs: Annotated[Mapping[tuple[str, str], str], PlainValidator(_relations)] = field(default_factory=dict)
+    questions: list[Asked] = field(default_factory=list)
+    told: Patterns = field(default_factory=list)  # What the block for a session should say
+    not_told: Patterns = field(default_factory=list)  # … and what it must not give as true
     split: str = "dev"
 
-# %% ../../nbs/18_evaluation/05_stories.ipynb #58de0932
-def _patterns(row: Mapping[str, Any], name: str) -> tuple[re.Pattern[str], ...]:
-    said = row.get(name, [])
-    if not isinstance(said, list) or not all(isinstance(x, str) for x in said):
-        raise ValueError(f"{name}: a list of expressions is expected")
-    try: return tuple(re.compile(x, re.IGNORECASE) for x in said)
-    except re.error as e: raise ValueError(f"{name}: {e.pattern!r} is no expression: {e}") from None
-
-
-def _memory(row: Mapping[str, Any]) -> Memory:
-    return Memory("", "0" * 40, text_field(row, "namespace"), text_field(row, "summary"),
-                  text_field(row, "body", ""), as_utc(text_field(row, "at")))
-
-
-def story_of(row: Mapping[str, Any]) -> Story:
-    "A row of a file; a ValueError begins with the field."
-    memories = {text_field(m, "k"): _memory(m) for m in row.get("memories", [])}
-    pairs = {(text_field(p, "older"), text_field(p, "newer")): one_of(p, "relation", RELATIONS)
-             for p in row.get("pairs", [])}
-    if (lost := {k for p in pairs for k in p} - memories.keys()):
-        raise ValueError(f"pairs: there is no memory {sorted(lost)[0]}")
-    asked = tuple(Asked(text_field(q, "q"), text_field(q, "kind"), _patterns(q, "current"),
-                        _patterns(q, "outdated"), tuple(q.get("from", ()))) for q in row.get("questions", []))
-    return Story(text_field(row, "id"), as_utc(text_field(row, "now")), memories, pairs, asked,
-                 _patterns(row, "told"), _patterns(row, "not_told"), text_field(row, "split", "dev"))
+    def __post_init__(self) -> None:
+        if (lost := {k for p in self.pairs for k in p} - self.memories.keys()):
+            raise ValueError(f"pairs: there is no memory {sorted(lost)[0]}")
 
 
 def load_stories(
     path: Path | str,  # JSON lines
 ) -> tuple[Story, ...]:
     "The stories of a file."
-    return load_rows(path, story_of)
+    return load_rows(path, Story)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #07464da8
 Pairs = Mapping[tuple[str, str], str]  # Older and newer to their relation
@@ -320,7 +310,7 @@ def play(story: Story, settings: Settings) -> StoryOutcome:
         repo, key = write_project(story.memories, Path(folder))
         def answers() -> list[Answer]:
             asking = open_recall(repo.path, settings, embedder=StaticEmbedder(), clock=lambda: story.now)
-            return [first_answer(asking, q.text) for q in story.questions]
+            return [first_answer(asking, q.q) for q in story.questions]
         before = answers()
         run(open_service(repo.path, settings), story.now)
         after, state, block = answers(), fold(read_events(repo)), _block(repo)
@@ -334,7 +324,7 @@ def play(story: Story, settings: Settings) -> StoryOutcome:
     return StoryOutcome(story.id, tuple((*p, r, _true_of(p, r, truth)) for p, r in made.items()),
                   tuple((*p, r, _true_of(p, r, truth)) for p, r in proposed.items()),
                   {p: fate(p, r) for p, r in story.pairs.items()},
-                  tuple((q.text, q.kind, outcome(q, b), outcome(q, a))
+                  tuple((q.q, q.kind, outcome(q, b), outcome(q, a))
                         for q, b, a in zip(story.questions, before, after)),
                   tuple((x.pattern, bool(x.search(block))) for x in story.told),
                   tuple((x.pattern, not x.search(block)) for x in story.not_told))
