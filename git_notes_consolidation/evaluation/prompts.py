@@ -5,11 +5,12 @@
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #be989a47
 from __future__ import annotations
 import json, yaml
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
 from itertools import zip_longest
 from pathlib import Path
+from pydantic.dataclasses import dataclass as labelled
 from typing import Any
 from ..llm.client import Heard, Model
 from ..llm.prompts import (
@@ -23,7 +24,7 @@ from ..llm.protocol import BadReply, NoReply, Usage
 from ..core.models import Judgment
 from ..core.memory import digest, Memory
 from .scoring import (
-    plain, Report, score_groups, Scored, Share, share, unlocked_rows, Table)
+    plain, read_row, Report, score_groups, Scored, Share, share, unlocked_rows, Table)
 from .pairs import Pair
 from ..core.runtime import need
 from ..core.visible import estimate_tokens
@@ -33,7 +34,7 @@ from ..llm.protocol import Request
 from ..supersession.judge import SURE, weigh
 
 # %% auto #0
-__all__ = ['Ask', 'FourWayReport', 'evaluate_four_ways', 'right_relation', 'sample', 'Trial', 'offline_trial', 'try_prompt',
+__all__ = ['Ask', 'right_relation', 'FourWayReport', 'evaluate_four_ways', 'sample', 'Trial', 'offline_trial', 'try_prompt',
            'trial_row', 'differences', 'trial_requests', 'estimate', 'unanswered_note', 'rank_offline', 'rank_pairs']
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #514df7c6
@@ -49,6 +50,11 @@ def neighbours_of(
     return nearest(pool, pair.newer, [r[1] for r in rows],
                    floor=threshold_for(config.write_threshold, embedder))
 
+# %% ../../nbs/18_evaluation/04_prompts.ipynb #aaba3488
+def right_relation(pair: Pair) -> str:
+    "The relation that is right; where none is given, whether it is a supersession."
+    return pair.relation or ("supersede" if pair.positive else "coexist")
+
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #fb628b10
 @dataclass(frozen=True)
 class WriteOutcome:
@@ -62,7 +68,7 @@ class WriteOutcome:
     @property
     def split(self) -> str: return self.pair.split
     @property
-    def gold(self) -> str: return self.pair.relation or ""
+    def gold(self) -> str: return right_relation(self.pair)
     @property
     def wrong(self) -> bool:
         "Was something done that is not right? Adding is no such act."
@@ -182,48 +188,49 @@ def prompt_yaml() -> str:
     return yaml.dump(whole, Dumper=_Text, sort_keys=False, allow_unicode=True, width=100)
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #47845a5f
-def _example(given: Any, wanted: Collection[str]) -> tuple[str, str, PairReply]:
-    if not isinstance(given, dict) or given.keys() != {"older", "newer", "answer"}:
-        raise ValueError("examples: an object with older, newer and answer is expected")
-    answer = given["answer"] if isinstance(given["answer"], dict) else {}
-    if answer.keys() != set(wanted): raise ValueError(f"examples: an answer needs {', '.join(wanted)}")
-    rest = {"quote": None, "reason": "", "kind": None, "confidence": "high"}
-    return str(given["older"]), str(given["newer"]), parse_shape(json.dumps(rest | answer), PairReply)
+@labelled(frozen=True)
+class Example:
+    "Two memories, and what is to be said of them."
+    older: str
+    newer: str
+    answer: Mapping[str, Any]
 
 
-def _prompt(given: Any, name: str) -> Prompt:
-    "The prompt of a parsed file; a ValueError says what is wrong."
-    known = {f.name for f in fields(Prompt)}
-    if not isinstance(given, dict) or not given.keys() <= known:
-        raise ValueError(f"a mapping of {', '.join(sorted(known))} is expected, and nothing else")
-    new = asdict(JUDGE) | {"name": name, "examples": JUDGE.examples} | given
-    for name, marks in (("system", ()), ("template", ("{memories}", "{pairs}"))):
-        if not isinstance(new[name], str) or not all(m in new[name] for m in marks):
-            raise ValueError(" ".join((f"{name}: a text is expected", *(f"with {m} in it" for m in marks))))
-    wanted = tuple(map(str, new["fields"])) if isinstance(new["fields"], list | tuple) else ()
-    # Without a quotation nothing is believed
-    if not {"quote", "relation"} <= set(wanted) <= set(JUDGE.fields):
-        raise ValueError(f"fields: quote and relation, and any of {', '.join(JUDGE.fields)}")
-    if "examples" in given: new["examples"] = tuple(_example(x, wanted) for x in given["examples"] or ())
-    return Prompt(**new | {"name": str(new["name"]), "fields": wanted})
+@labelled(frozen=True, config={"extra": "forbid"})
+class PromptFile:
+    "What a file may change of the package's prompt."
+    name: str
+    system: str = JUDGE.system
+    template: str = JUDGE.template
+    fields: tuple[str, ...] = JUDGE.fields
+    examples: tuple[Example, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not all(mark in self.template for mark in ("{memories}", "{pairs}")):
+            raise ValueError("template: a text with {memories} and {pairs} in it is expected")
+        # Without a quotation nothing is believed
+        if not {"quote", "relation"} <= {*self.fields} <= {*JUDGE.fields}:
+            raise ValueError(f"fields: quote and relation, and any of {', '.join(JUDGE.fields)}")
+        if any(x.answer.keys() != {*self.fields} for x in self.examples or ()):
+            raise ValueError(f"examples: an answer needs {', '.join(self.fields)}")
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #807e26e6
 def read_prompt(
     path: Path | str,  # YAML
 ) -> Prompt:  # What the file leaves out is that of the package, its name that of the file
     "The prompt of a file."
-    try: return _prompt(yaml.safe_load(Path(path).read_text(encoding="utf-8")),
-                        Path(path).stem)
+    rest = {"quote": None, "reason": "", "kind": None, "confidence": "high"}
+    try:
+        given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        f = read_row({"name": Path(path).stem, **given}, PromptFile)
+        shown = ((x.older, x.newer, parse_shape({**rest, **x.answer}, PairReply)) for x in f.examples or ())
+        return Prompt(f.name, f.system, f.template,
+                      JUDGE.examples if f.examples is None else tuple(shown), f.fields)
     except OSError as e: raise PromptError(f"{path} cannot be read: {e.strerror}") from None
     except (ValueError, TypeError, RecursionError, yaml.YAMLError) as e:
         raise PromptError(f"{path}: {e}") from None
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #c7d21ce1
-def right_relation(pair: Pair) -> str:
-    "The relation that is right; where none is given, whether it is a supersession."
-    return pair.relation or ("supersede" if pair.positive else "coexist")
-
-
 def sample(
     pairs: Iterable[Pair],
     most: int | None = None,  # None: all
@@ -247,48 +254,42 @@ class Trial:
     unanswered: tuple[Pair, ...] = ()  # Not scored
     why: str = ""  # Why nobody answered, of the first of them
 
-    @property
-    def done(self) -> tuple[str, ...]:
-        "The relation that would be acted on, for each pair."
-        return tuple(j.relation if j and j.confidence >= SURE else "coexist" for j in self.said)
+    @cached_property
+    def rows(self) -> tuple[WriteOutcome, ...]:
+        "What would be done with each pair: only what is sure is."
+        def one(p: Pair, j: Judgment | None) -> WriteOutcome:
+            said, sure = j.relation if j else "coexist", bool(j and j.confidence >= SURE)
+            return WriteOutcome(p, said if sure else "coexist", "" if sure or said == "coexist" else said)
+        return tuple(map(one, self.pairs, self.said))
 
     @property
-    def four(self) -> Table:
-        "What is right and what would be done, of the pairs whose relation is known."
-        return Table.of((p.relation, d) for p, d in zip(self.pairs, self.done) if p.relation)
+    def done(self) -> tuple[str, ...]: return tuple(x.done for x in self.rows)
 
     @property
-    def precision(self) -> Share:
-        "Of what would be hidden as outdated, what is."
-        return share(p.positive for p, d in zip(self.pairs, self.done) if d == "supersede")
+    def four(self) -> Table: return score_four_ways(self.rows).done
 
     @property
-    def recall(self) -> Share:
-        "Of what is outdated, what would be hidden."
-        return share(d == "supersede" for p, d in zip(self.pairs, self.done) if p.positive)
+    def precision(self) -> Share: return self.four.precision("supersede")
 
     @property
-    def wrong(self) -> Share:
-        "Of all pairs, those with which something wrong would be done."
-        return share(d not in ("coexist", right_relation(p)) for p, d in zip(self.pairs, self.done))
+    def recall(self) -> Share: return self.four.recall("supersede")
+
+    @property
+    def wrong(self) -> Share: return score_four_ways(self.rows).wrong
 
     @property
     def asked(self) -> Share:
         "Of the questions that would be left, those that propose what is right."
-        return share(j.relation == right_relation(p) for p, j in zip(self.pairs, self.said)
-                     if j and j.relation != "coexist" and j.confidence < SURE)
+        return share(x.asked == x.gold for x in self.rows if x.asked)
 
     @property
     def answered(self) -> Share: return share(j is not None for j in self.said)
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."
-        shares = {
-            k: getattr(self, k).to_dict()
-            for k in ("answered", "precision", "recall", "wrong", "asked")
-        }
-        return {"name": self.name, **shares, "four_way": self.four.to_dict(), "refused": dict(self.refused),
-                "unanswered": len(self.unanswered), "usage": self.usage.to_dict()}
+        names = ("name", "answered", "precision", "recall", "wrong", "asked", "refused", "usage")
+        return plain({k: getattr(self, k) for k in names}
+                     | {"four_way": self.four, "unanswered": len(self.unanswered)})
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #9a09596c
 def offline_trial(pairs: Sequence[Pair]) -> Trial:

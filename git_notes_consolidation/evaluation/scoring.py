@@ -4,7 +4,7 @@
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #686a615e
 from __future__ import annotations
-import json, math
+import json, math, re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, fields
@@ -179,7 +179,8 @@ def read_row(row: Any, shape: type[_R]) -> _R:
     try: return _adapter(shape).validate_python(row)
     except ValidationError as e:
         first = e.errors(include_input=False, include_url=False)[0]
-        where, said = ".".join(map(str, first["loc"])), first["msg"].removeprefix("Value error, ")
+        where = ".".join(map(str, first["loc"]))
+        said = re.sub("(?i)tuple|frozenset", "list", first["msg"].removeprefix("Value error, "))
         raise ValueError(f"{where}: {said}" if where else said) from None
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #292481e0
