@@ -63,7 +63,7 @@ class Pair:
     older: AsMemory
     newer: AsMemory
     label: Literal["full", "partial", "coexist", "none"]
-    kind: str = ""  # positive, trap, mention, near, …
+    kind: str = ""  # positive, trap, mention, near, …; positive or near where the data says nothing
     relation: Relation | None = None  # Where the data says so
     category: str = ""
     scenario: str = ""
@@ -74,8 +74,8 @@ class Pair:
         only = "goes with the labels full and partial, and with no other"
         if self.relation and (self.relation == "supersede") != self.positive:
             raise ValueError(f"relation: supersede {only}")
-        if self.kind and (self.kind == "positive") != self.positive:
-            raise ValueError(f"kind: positive {only}")
+        object.__setattr__(self, "kind", self.kind or ("positive" if self.positive else "near"))
+        if (self.kind == "positive") != self.positive: raise ValueError(f"kind: positive {only}")
         if self.older.id == self.newer.id: raise ValueError("newer.id: a pair needs two documents")
 
     @property

@@ -14,7 +14,7 @@ from pydantic.dataclasses import dataclass as labelled
 from typing import Any
 from ..llm.client import Heard, Model
 from ..llm.prompts import (
-    batches, JUDGE, judge_request, odds_request, Prompt)
+    batches, JUDGE, judge_request, Prompt)
 from ..core.settings import SubconsciousnessConfig
 from ..writing.decide import consider, decide, nearest, Neighbour, Pool, threshold_for
 from ..similarity.lexical import Embedder
@@ -26,7 +26,6 @@ from ..core.memory import digest, Memory
 from .scoring import (
     plain, read_row, Report, score_groups, Scored, Share, share, unlocked_rows, Table)
 from .pairs import Pair
-from ..core.runtime import need
 from ..core.visible import estimate_tokens
 from ..llm.providers import Bound, price
 from ..llm.prompts import PairReply, parse_shape
@@ -35,7 +34,7 @@ from ..supersession.judge import SURE, weigh
 
 # %% auto #0
 __all__ = ['Ask', 'right_relation', 'FourWayReport', 'evaluate_four_ways', 'sample', 'Trial', 'offline_trial', 'try_prompt',
-           'trial_row', 'differences', 'trial_requests', 'estimate', 'unanswered_note', 'rank_offline', 'rank_pairs']
+           'trial_row', 'differences', 'trial_requests', 'estimate', 'unanswered_note']
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #514df7c6
 def neighbours_of(
@@ -356,11 +355,6 @@ def trial_requests(
     asked = [(p.older, p.newer) for p in in_no_order(pairs)]
     return [judge_request([asked[i] for i in part], prompt=prompt)[0] for part in batches(asked, size)]
 
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #902e2136
-def odds_requests(pairs: Sequence[Pair]) -> list[Request]:
-    "What a ranking asks: one call for each pair."
-    return [odds_request(p.older, p.newer)[0] for p in pairs]
-
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #b122bf6e
 def estimate(
     requests: Sequence[Request],
@@ -388,39 +382,3 @@ def unanswered_note(
     return (f"{t.name}: {len(t.unanswered)} of {of} pairs {said}; they are not scored. Asking about "
             f"them takes {len(asked)} calls, {bound.tokens_in:,} tokens in and at most "
             f"{bound.tokens_out:,} out.")
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #57f20c6b
-@dataclass(frozen=True)
-class Ranking(Scored):
-    "How well an order puts outdated pairs first."
-    name: str
-    n: int  # Pairs with a number
-    auc: float | None  # Area under the ROC curve; none where all pairs are of one kind
-    average_precision: float | None
-    usage: Usage = Usage()
-
-
-def _ranking(name: str, pairs: Sequence[Pair], odds: Sequence[float | None],
-             usage: Usage = Usage()) -> Ranking:
-    known = [(p.positive, x) for p, x in zip(pairs, odds) if x is not None]
-    truth, scores = [t for t, _ in known], [x for _, x in known]
-    if len({*truth}) < 2: return Ranking(name, len(known), None, None, usage)
-    metrics = need("sklearn.metrics", "consolidation")
-    return Ranking(name, len(known), float(metrics.roc_auc_score(truth, scores)),
-                   float(metrics.average_precision_score(truth, scores)), usage)
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #d6da7556
-def rank_offline(pairs: Sequence[Pair]) -> Ranking:
-    "By the confidence of the judge that needs no model."
-    said = [weigh(p.older, p.newer) for p in pairs]
-    return _ranking("offline", pairs, [j.confidence if j.relation == "supersede" else 0.0 for j in said])
-
-
-def rank_pairs(
-    pairs: Sequence[Pair],
-    client: Client,  # Nobody else's
-    progress: Callable[[int, int], None] = lambda done, of: None,
-) -> Ranking:
-    "By the probability of a yes."
-    odds = model_of(client, progress=progress).odds([(p.older, p.newer) for p in pairs])
-    return _ranking("yes or no", pairs, odds, client.usage())

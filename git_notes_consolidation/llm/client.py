@@ -22,7 +22,7 @@ from ..core.models import Judgment
 from ..core.runtime import need
 from ..core.settings import SubconsciousnessConfig
 from .calls import connect, send, send_cli
-from .prompts import JUDGE, Prompt, batches, judge_request, odds_request
+from .prompts import JUDGE, Prompt, batches, judge_request
 from .protocol import (
     Accounts, Answer, BadReply, Breakers, Fault, NoReply, RULES, Replay, Replies, Reply, Request, Spent,
     Usage, _BREAKERS, _REPLIES, _T, arguments, one_line, redact_request, request_key, thinks)
@@ -420,10 +420,6 @@ class Model:
             else: heard.taken += 1
         heard.asked += len(pairs)
         return [None if isinstance(x, BadReply) else x for x in said]
-
-    def odds(self, pairs: Sequence[tuple[Memory, Memory]]) -> list[float | None]:
-        "How probable it is that each newer memory replaces the older one; for an order only."
-        return self._values("odds", [odds_request(*p) for p in pairs])
 
     def draft(self, jobs: Sequence[Job]) -> list[Draft | None]:
         "A summary of each cluster."

@@ -218,8 +218,6 @@ def evaluate(
                              "openai, lmstudio, ollama, claude, codex or gemini.", metavar="WHO"),
     prompt: Path | None = option("With --llm: also use this prompt (YAML).", metavar="FILE"),
     limit: int | None = option("With --llm: at most N pairs.", min=1, metavar="N"),
-    rank: bool = flag("--rank", "With --llm: also rank the pairs by the probability of a yes; the server "
-                                "must report log-probabilities."),
     dry_run: bool = flag("--dry-run", "With --llm: ask nobody; show what it would cost."),
     write_prompt: Path | None = option("Write the package's own prompt into a new file and stop.",
                                        metavar="FILE"),
@@ -240,9 +238,8 @@ def evaluate(
     if llm is not None and (four_way or chains):
         raise Usage("--four-way and --chains do not go with --llm, which tries a prompt; --four-way asks the "
                     "configured model")
-    if llm is not None: return _try_prompts(call, llm, data, prompt, limit, rank, dry_run, failures)
-    if (alone := [o for o, on in (("--prompt", prompt), ("--limit", limit), ("--rank", rank),
-                                  ("--dry-run", dry_run)) if on]):
+    if llm is not None: return _try_prompts(call, llm, data, prompt, limit, dry_run, failures)
+    if (alone := [o for o, on in (("--prompt", prompt), ("--limit", limit), ("--dry-run", dry_run)) if on]):
         raise Usage(f"{alone[0]} goes with --llm WHO")
     more = {"chains": chains, "four_way": four_way} if what == "supersession" else {}
     title, document = _SCORES[what](call, data, failures, **more)
@@ -296,7 +293,7 @@ def _show_price(call: Call, pairs: int, who: Any, asked: Mapping[str, Sequence[A
                     [[_figure(x) or "–" for x in r.values()] for r in data]), "Nobody was asked.")
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #34b07230
-def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, limit: int | None, rank: bool,
+def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, limit: int | None,
                  dry_run: bool, failures: int) -> None:
     "Compare a model's judgments with those by rule."
     from git_notes_consolidation.evaluation import pairs as evaluation_pairs, prompts as e, scoring
@@ -311,38 +308,30 @@ def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, l
     if not found: raise Usage(f"--llm {llm}: {'; '.join(notes) or NOBODY}")
     size = pace(found[0], config).pairs
     asked = {p.name: e.trial_requests(pairs, size, p) for p in prompts}
-    if rank: asked["yes or no"] = e.odds_requests(pairs)
     if dry_run: return _show_price(call, len(pairs), found[0], asked)
-    trials, ranked = [e.offline_trial(pairs)], [e.rank_offline(pairs)] if rank else []
+    trials = [e.offline_trial(pairs)]
     with _counting(call) as begin:
         steps = {name: begin(name, len(r)) for name, r in asked.items()}
         for p in prompts:
             with get_client(config, env, _replies(call)) as c:
                 trials.append(e.try_prompt(pairs, c, p, steps[p.name]))
-        if rank:
-            with get_client(config, env, _replies(call)) as c:
-                ranked.append(e.rank_pairs(pairs, c, steps["yes or no"]))
     others, who = e.differences(*trials[-2:]), f"{found[0].name} ({found[0].models[0]})"
     silent = [note for t, p in zip(trials[1:], prompts) if (note := e.unanswered_note(t, size, p))]
     call.show({"pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials],
-               "rankings": [r.to_dict() for r in ranked], "differing": others[:failures]},
-              *trial_lines(trials, ranked, others, who, failures, silent))
+               "differing": others[:failures]}, *trial_lines(trials, others, who, failures, silent))
     if not any(t.pairs for t in trials[1:]): raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #1e447db8
-def trial_lines(trials: Sequence[Any], ranked: Sequence[Any], others: Sequence[Row], who: str,
-                most: int, silent: Sequence[str] = ()) -> Lines:
+def trial_lines(trials: Sequence[Any], others: Sequence[Row], who: str, most: int,
+                silent: Sequence[str] = ()) -> Lines:
     "The comparison, and the pairs that are judged differently."
     from git_notes_consolidation.evaluation.prompts import trial_row
     rows = [trial_row(t) for t in trials]
     why = [(t.name, n, plain(reason, 90)) for t in trials for reason, n in t.refused.items()]
-    order = [(r.name, *map(_figure, (r.n, r.auc, r.average_precision))) for r in ranked]
     return [table(f"{len(trials[0].pairs)} labelled pairs, asked of {who}", ("", *(t.name for t in trials)),
                   [(name, *(r[name] for r in rows)) for name in rows[0] if name != "prompt"]),
             *(["", *silent] if silent else []),
-            *(["", table("Refused answers", ("prompt", "", "why"), why)] if why else []),
-            *(["", table("Ranked: which pairs are outdated", ("by", "pairs", "AUC", "average precision"),
-                         order)] if order else []), "",
+            *(["", table("Refused answers", ("prompt", "", "why"), why)] if why else []), "",
             *([] if silent else [
                 f"{trials[-2].name} (first) and {trials[-1].name} (second) disagree about {len(others)} pairs"
                 f"{f'; --failures {len(others)} shows them' if others and not most else ''}."]),
