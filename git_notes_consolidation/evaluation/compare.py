@@ -69,34 +69,30 @@ class Line(NamedTuple):
     difference: Ends | None = None  # From what it is compared with
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #30d9faec
-def _drawn_ends(x: np.ndarray) -> tuple[float, float]:
+def _interval(
+    value: float,
+    drawn: np.ndarray,  # The value in each draw
+    least: float = math.inf,  # No narrower than this
+    most: float = -math.inf,
+) -> Ends:
     "The middle 95 % of what was drawn."
-    some = x[np.isfinite(x)]
+    some = drawn[np.isfinite(drawn)]
     low, high = np.quantile(some, (0.025, 0.975)).tolist() if len(some) else (0.0, 1.0)
-    return low, high
-
-
-def _ratio(sums: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"): return np.asarray(sums[..., 0] / sums[..., 1])
+    return Ends(value, min(low, least), max(high, most))
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #de8a6bc6
-def _ends_of(
-    counts: np.ndarray,  # (groups, 2)
-    drawn: np.ndarray,  # The value in each draw
-    whole: bool,  # Are whole things counted?
-) -> Ends | None:
-    (much, n), (low, high) = counts.sum(0).tolist(), _drawn_ends(drawn)
+def _ends_of(sums: np.ndarray, drawn: np.ndarray, whole: bool) -> Ends | None:
+    much, n = sums.tolist()
     if not n: return None
-    least, most = wilson(round(much), round(n)) if whole else (low, high)
-    return Ends(much / n, min(low, least), max(high, most))
+    return _interval(much / n, drawn, *(wilson(round(much), round(n)) if whole else ()))
 
 
 def _difference(x: Ends | None, base: Ends | None, drawn: np.ndarray) -> Ends | None:
     if x is None or base is None: return None
-    d, (low, high) = x.value - base.value, _drawn_ends(drawn)
-    if low < high: return Ends(d, low, high)
-    return Ends(d, d - math.hypot(x.value - x.low, base.high - base.value),
-                d + math.hypot(x.high - x.value, base.value - base.low))
+    d = _interval(x.value - base.value, drawn)
+    if d.low < d.high: return d
+    return Ends(d.value, d.value - math.hypot(x.value - x.low, base.high - base.value),
+                d.value + math.hypot(x.high - x.value, base.value - base.low))
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #9d402704
 class Counted(NamedTuple):
@@ -115,12 +111,15 @@ def lines_of(
     "Each measure with its interval and its difference."
     groups = len(found[against].counts)
     again = np.random.default_rng(0).multinomial(groups, np.full(groups, 1 / groups), draws)
-    drawn = {name: _ratio(np.tensordot(again, x.counts, 1)) for name, x in found.items()}
+    sums = {name: np.tensordot(again, x.counts, 1) for name, x in found.items()}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        drawn = {name: s[..., 0] / s[..., 1] for name, s in sums.items()}
     for k, (measure, whole) in enumerate(measures.items()):
-        ends = {name: _ends_of(x.counts[:, k], drawn[name][:, k], whole) for name, x in found.items()}
+        total = {name: x.counts[:, k].sum(0) for name, x in found.items()}
+        ends = {name: _ends_of(s, drawn[name][:, k], whole) for name, s in total.items()}
         for name, x in found.items():
             apart = drawn[name][:, k] - drawn[against][:, k]
-            yield Line(kind, name, x.role, measure, ends[name], round(x.counts[:, k, 1].sum()),
+            yield Line(kind, name, x.role, measure, ends[name], round(total[name][1]),
                        _difference(ends[name], ends[against], apart) if name != against else None)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #c7b230be
@@ -133,12 +132,11 @@ class Bench(NamedTuple):
     baselines: Mapping[str, Any]
 
 
-def _grouped(names: Sequence[str], rows: Iterable[Any]) -> np.ndarray:
+def _grouped(names: Sequence[str], rows: Sequence[Any]) -> np.ndarray:
     "(groups, measures, 2), summed by the name of each row."
     at = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    X = np.array([*rows], float)
-    out = np.zeros((len(at), *X.shape[1:]))
-    np.add.at(out, [at[name] for name in names], X)
+    out = np.zeros((len(at), *np.shape(rows)[1:]))
+    np.add.at(out, [at[name] for name in names], rows)
     return out
 
 

@@ -10,13 +10,13 @@ from datetime import datetime
 from pathlib import Path
 from pydantic import PlainValidator
 from pydantic.dataclasses import dataclass as labelled
-from typing import Annotated, Any, Literal, TypeVar
+from typing import Annotated, Any, Literal
 from ..core.memory import Memory
 from ..core.models import Judgment, Relation
 from ..supersession.assertions import ABSTAINS
 from ..supersession.judge import judge_pair
 from .scoring import (
-    load_rows, read_row, Report, score_groups, Scored, Share, share, unlocked_rows, Table, Time)
+    load_rows, read_row, Report, score_groups, Scored, Share, share, unlocked_rows, _Row, _S, Table, Time)
 from ..core.settings import SubconsciousnessConfig
 from ..similarity.lexical import Embedder
 from ..similarity.lexical import LexicalEmbedder
@@ -26,7 +26,7 @@ from ..consolidation.relate import candidates
 
 # %% auto #0
 __all__ = ['Judge', 'Pair', 'pair_of', 'load_pairs', 'Judged', 'judge_pairs', 'Scores', 'score', 'Failure', 'failures',
-           'report_of', 'evaluate_pairs', 'CandidateReport', 'evaluate_candidates']
+           'report_of', 'evaluate_pairs', 'evaluate_candidates']
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #734d0654
 @labelled(frozen=True)
@@ -195,20 +195,14 @@ def score(judged: Sequence[Judged]) -> Scores:
         failed=sum(bool(x.failed) for x in judged))
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #fb74f366
-_S = TypeVar("_S")
-
-
 def score_pairs(
-    rows: Sequence[Any],
-    score: Callable[[Sequence[Any]], _S],
+    rows: Sequence[_Row],
+    score: Callable[[Sequence[_Row]], _S],
     of: Callable[[Any], Pair] = lambda row: row,
 ) -> dict[str, dict[str, _S]]:
-    "Scores by concern and by name: pooled, source, category, kind, split, label."
-    concerns = ("source", "category", "kind", "split", "label")
-    out = score_groups(rows, score, **{c: lambda row, c=c: str(getattr(of(row), c)) for c in concerns})
-    rest = [r for r in rows if of(r).source != "rfc"]
-    if 0 < len(rest) < len(rows): out["pooled"]["outside rfc"] = score(rest)
-    return out
+    "Scores by concern and by name: pooled, source, category, kind, label, split."
+    concerns = ("source", "category", "kind", "label")
+    return score_groups(rows, score, **{c: lambda row, c=c: str(getattr(of(row), c)) for c in concerns})
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #84584cd3
 @dataclass(frozen=True)
@@ -291,16 +285,6 @@ class CandidateScores(Scored):
     recall: Share  # Among the candidates
     end_to_end: Share  # … and found by the judge
 
-# %% ../../nbs/18_evaluation/03_pairs.ipynb #67b48c28
-@dataclass(frozen=True)
-class CandidateReport(Report[CandidateScores, Failure]):
-    "How well the candidate search does, and what it costs; the failures never reach the judge."
-    documents: int
-    candidates: int  # Pairs to judge
-
-    def to_dict(self, most: int | None = None) -> dict[str, Any]:
-        return {"documents": self.documents, "candidates": self.candidates} | super().to_dict(most)
-
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #246105d7
 def evaluate_candidates(
     pairs: Sequence[Pair],
@@ -310,8 +294,8 @@ def evaluate_candidates(
     emitted: Collection[str] = (),  # Ids of the pairs that the judge finds a supersession in
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
     step: Callable[[], object] = lambda: None,  # Called after each source
-) -> CandidateReport:
-    "Which supersessions in the data are among the pairs that the pipeline would judge."
+) -> Report[CandidateScores, Failure]:
+    "Which supersessions in the data are among the pairs that the pipeline would judge, and what it costs."
     embedder = embedder or LexicalEmbedder()
     near, size, cost = set[str](), 0, 0
     for source in sorted({p.source for p in pairs}):
@@ -329,4 +313,4 @@ def evaluate_candidates(
         return CandidateScores(share(p.id in near for p in rows),
                                share(p.id in near and p.id in emitted for p in rows))
     missed = tuple(_failure("candidate", p) for p in unlocked_rows(there) if p.id not in near)
-    return CandidateReport(score_pairs(there, score), missed, size, cost)
+    return Report(score_pairs(there, score), missed, {"documents": size, "candidates": cost})

@@ -33,8 +33,8 @@ from ..llm.protocol import Request
 from ..supersession.judge import SURE, weigh
 
 # %% auto #0
-__all__ = ['Ask', 'right_relation', 'FourWayReport', 'evaluate_four_ways', 'sample', 'Trial', 'offline_trial', 'try_prompt',
-           'trial_row', 'differences', 'trial_requests', 'estimate', 'unanswered_note']
+__all__ = ['Ask', 'right_relation', 'evaluate_four_ways', 'sample', 'Trial', 'offline_trial', 'try_prompt', 'trial_row',
+           'differences', 'trial_requests', 'estimate', 'unanswered_note']
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #514df7c6
 def neighbours_of(
@@ -133,17 +133,6 @@ def score_four_ways(rows: Sequence[WriteOutcome]) -> FourWay:
                    Table.of((x.gold, act_once_answered(x)) for x in rows),
                    share(bool(x.asked) for x in rows), share(x.wrong for x in rows))
 
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #736860eb
-@dataclass(frozen=True)
-class FourWayReport(Report[FourWay, Any]):
-    "How the four relations come out."
-    usage: Usage | None = None  # Of a language model; none: nobody was asked
-    heard: Heard | None = None  # How many pairs it was asked about, and how many answers were taken
-
-    def to_dict(self, most: int | None = None) -> dict[str, Any]:
-        model = {"pairs": self.heard.to_dict() if self.heard else None}
-        return {**plain(self.scores), "model": self.usage.to_dict() | model if self.usage else None}
-
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #1f435269
 def evaluate_four_ways(
     pairs: Iterable[Pair],
@@ -152,18 +141,17 @@ def evaluate_four_ways(
     # The environment, for the model that the configuration names; none: nobody is asked
     env: Mapping[str, str] | None = None,
     step: Callable[[], object] = lambda: None,  # Called after each pair
-) -> FourWayReport:
-    "Remember the newer memory of each pair, and count."
-    def report(rows: Sequence[WriteOutcome], *model: Any) -> FourWayReport:
-        scores = score_groups(rows, score_four_ways, split=lambda x: x.split,
-                              category=lambda x: x.pair.category)
-        return FourWayReport(scores, (), *model)
+) -> Report[FourWay, Any]:
+    "Remember the newer memory of each pair, and count; with a model also what it cost and what was taken."
+    def report(rows: Sequence[WriteOutcome], model: Any = None) -> Report[FourWay, Any]:
+        return Report(score_groups(rows, score_four_ways, category=lambda x: x.pair.category), (),
+                      {"model": model})
     if env is None or config.llm_provider == "off":
         return report(write_outcomes(pairs, embedder, config, step=step))
     with get_client(config, env) as client:
         model = model_of(client)
         rows = write_outcomes(pairs, embedder, config, model.judge, step)
-        return report(rows, client.usage(), model.heard["pairs"])
+        return report(rows, client.usage().to_dict() | {"pairs": model.heard["pairs"].to_dict()})
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #dd22d6ff
 class PromptError(ValueError):

@@ -7,7 +7,7 @@ from __future__ import annotations
 import json, math, re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, field, fields
 from functools import cache
 from importlib.resources import files
 from pathlib import Path
@@ -21,9 +21,10 @@ from ..recall.search import MemoryResult
 from ..core.memory import as_utc, Memory
 
 # %% auto #0
-__all__ = ['RELATIONS', 'LOCKED', 'wilson', 'Share', 'share', 'rounded', 'Table', 'plain', 'Scored', 'Report', 'score_groups',
-           'DataError', 'read_row', 'load_rows', 'fixture', 'unlocked_rows', 'load_dated', 'Outcome', 'outcome',
-           'Accuracy', 'evaluate_dates', 'load_questions', 'sample_questions', 'retrieval', 'evaluate_recall']
+__all__ = ['RELATIONS', 'LOCKED', 'wilson', 'Share', 'share', 'rounded', 'Table', 'plain', 'Scored', 'Report', 'Row',
+           'score_groups', 'DataError', 'read_row', 'load_rows', 'fixture', 'unlocked_rows', 'load_dated', 'Outcome',
+           'outcome', 'Accuracy', 'evaluate_dates', 'load_questions', 'sample_questions', 'retrieval',
+           'evaluate_recall']
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #98c1d2a4
 def wilson(
@@ -52,8 +53,8 @@ class Share:
     def to_dict(self) -> dict[str, Any]:
         "With both ends of its interval."
         low, high = wilson(self.k, self.n)
-        return {"k": self.k, "n": self.n, "value": rounded(self.value), "low": rounded(low),
-                "high": rounded(high)}
+        ends = {"value": self.value, "low": low, "high": high}
+        return {"k": self.k, "n": self.n, **{name: rounded(x) for name, x in ends.items()}}
 
     def __str__(self) -> str:
         low, high = wilson(self.k, self.n)
@@ -143,6 +144,7 @@ class Report(Generic[_S, _F]):
     "Numbers of everything, examples of what may be looked at."
     scores: Mapping[str, Mapping[str, _S]]  # Concern to name to scores
     failures: tuple[_F, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)  # What it cost, where it cost something
 
     @property
     def all(self) -> _S: return self.scores["pooled"]["all"]
@@ -150,18 +152,28 @@ class Report(Generic[_S, _F]):
     def to_dict(
         self, most: int | None = None,  # Failures; all when not given
     ) -> dict[str, Any]:
-        return {**plain(self.scores), "failures": plain(self.failures[:most])}
+        return {**plain(self.facts), **plain(self.scores), "failures": plain(self.failures[:most])}
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #366844c0
+class Row(Protocol):
+    "A labelled row, or what came of one."
+    @property
+    def split(self) -> str: ...
+
+
+_Row = TypeVar("_Row", bound=Row)
+LOCKED = "locked"  # A split of which nothing but numbers is told
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #d6e96ea8
 def score_groups(
-    rows: Iterable[_R],
-    score: Callable[[Sequence[_R]], _S],
-    **concerns: Callable[[_R], str],  # What a row's name is
+    rows: Iterable[_Row],
+    score: Callable[[Sequence[_Row]], _S],
+    **concerns: Callable[[_Row], str],  # What a row's name is
 ) -> dict[str, dict[str, _S]]:  # Concern to name to scores
-    "The scores of all rows, and of those of each name."
+    "The scores of all rows, and of those of each name; the halves are a concern of all."
     rows = list(rows)
     out = {"pooled": {"all": score(rows)}}
-    for concern, of in concerns.items():
+    for concern, of in (concerns | {"split": lambda r: r.split}).items():
         names = sorted({of(r) for r in rows} - {""})
         out[concern] = {name: score([r for r in rows if of(r) == name]) for name in names}
     return out
@@ -193,15 +205,7 @@ def _time(x: Any) -> datetime:
 
 Time = Annotated[datetime, PlainValidator(_time)]
 
-# %% ../../nbs/18_evaluation/01_scoring.ipynb #366844c0
-class Row(Protocol):
-    "A labelled row, or what came of one."
-    @property
-    def split(self) -> str: ...
-
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #25ec903b
-_Row = TypeVar("_Row", bound=Row)
-
 def load_rows(
     path: Path | str,  # JSON lines
     shape: type[_Row],
@@ -234,9 +238,6 @@ def fixture(
     return Path(str(files("git_notes_consolidation") / "data" / f"{name}.{ending}"))
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #1e66ebe2
-LOCKED = "locked"
-
-
 def unlocked_rows(rows: Iterable[_Row]) -> list[_Row]:
     "The rows that may be looked at: all but the locked half."
     return [r for r in rows if r.split != LOCKED]
@@ -362,7 +363,7 @@ def evaluate_dates(
     "How good a resolver is."
     outcomes = []
     for row in rows: outcomes.append(outcome(row, resolve)); step()
-    scores = score_groups(outcomes, accuracy, split=lambda o: o.split, kind=lambda o: o.row.kind or "–")
+    scores = score_groups(outcomes, accuracy, kind=lambda o: o.row.kind or "–")
     return Report(scores, tuple(o for o in unlocked_rows(outcomes) if o.row.core and not o.right))
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #083372cb
@@ -442,6 +443,5 @@ def evaluate_recall(
 ) -> Report[Retrieval, SearchOutcome]:
     "How often a search finds what was asked for."
     found = [search_outcome(q, search(q)) for q in questions]
-    scores = score_groups(found, retrieval, split=lambda s: s.split,
-                          kind=lambda s: s.question.kind or "–")
+    scores = score_groups(found, retrieval, kind=lambda s: s.question.kind or "–")
     return Report(scores, tuple(s for s in unlocked_rows(found) if s.rank is None or s.rank > 5))

@@ -104,21 +104,18 @@ class ChainOutcome:
                 "wrongly outdated": x.current - self.current}
         return {what: sorted(some) for what, some in all_.items() if some}
 
+    def to_dict(self) -> dict[str, Any]:
+        x = self.chain
+        return {"id": x.id, "type": x.type, "memories": {m.id: m.summary for m in x.memories}, **self.wrong}
+
 # %% ../../nbs/18_evaluation/05_stories.ipynb #437916ef
 def score_chains(traced: Sequence[ChainOutcome]) -> ChainScores:
     "Edges and current memories, counted over some chains."
     return ChainScores(share(e in x.edges for x in traced for e in x.chain.edges),
                        share(x.current == x.chain.current for x in traced))
 
-
-def chain_failures(traced: Iterable[ChainOutcome]) -> tuple[dict[str, Any], ...]:
-    "What is missed or wrongly current; of no locked chain."
-    return tuple({"id": x.chain.id, "type": x.chain.type,
-                  "memories": {m.id: m.summary for m in x.chain.memories}, **x.wrong}
-                 for x in unlocked_rows(traced) if x.wrong)
-
 # %% ../../nbs/18_evaluation/05_stories.ipynb #68f51a3f
-ChainReport = Report[ChainScores, dict[str, Any]]
+ChainReport = Report[ChainScores, ChainOutcome]
 
 
 def evaluate_chains(
@@ -132,8 +129,8 @@ def evaluate_chains(
     for c in chains:
         traced.append(ChainOutcome(c, *relations_found(c, embedder or LexicalEmbedder(), config)))
         step()
-    scores = score_groups(traced, score_chains, type=lambda x: x.chain.type, split=lambda x: x.split)
-    return ChainReport(scores, chain_failures(traced))
+    return ChainReport(score_groups(traced, score_chains, type=lambda x: x.chain.type),
+                       tuple(x for x in unlocked_rows(traced) if x.wrong))
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #5627eef0
 Patterns = list[Annotated[re.Pattern[str], BeforeValidator(
@@ -262,8 +259,8 @@ class StoryOutcome(NamedTuple):
     asked: tuple[tuple[str, str, str, str], ...]  # The same of questions
     fates: Mapping[tuple[str, str], str]  # Of the labelled pairs: done, asked or missed
     answers: tuple[tuple[str, str, str, str], ...]  # Question, kind, and its outcome before and after
-    told: tuple[tuple[str, bool], ...]  # What should be told, and whether it is
-    not_told: tuple[tuple[str, bool], ...]  # What must not be told, and whether it is not
+    told: tuple[bool, ...]  # Is what should be told?
+    not_told: tuple[bool, ...]  # Is what must not be told left out?
 
 
 def write_project(
@@ -321,13 +318,14 @@ def play(story: Story, settings: Settings) -> StoryOutcome:
         later = [p for p, r in proposed.items() if p[0] == pair[0] and relation == r == "supersede"]
         right = proposed.get(pair) == relation or any("supersede" in truth.get(p, ()) for p in later)
         return "asked" if right else "missed"
-    return StoryOutcome(story.id, tuple((*p, r, _true_of(p, r, truth)) for p, r in made.items()),
-                  tuple((*p, r, _true_of(p, r, truth)) for p, r in proposed.items()),
+    def with_truth(found: Mapping[tuple[str, str], str]) -> tuple[tuple[str, str, str, str], ...]:
+        return tuple((*p, r, _true_of(p, r, truth)) for p, r in found.items())
+    return StoryOutcome(story.id, with_truth(made), with_truth(proposed),
                   {p: fate(p, r) for p, r in story.pairs.items()},
                   tuple((q.q, q.kind, outcome(q, b), outcome(q, a))
                         for q, b, a in zip(story.questions, before, after)),
-                  tuple((x.pattern, bool(x.search(block))) for x in story.told),
-                  tuple((x.pattern, not x.search(block)) for x in story.not_told))
+                  tuple(bool(x.search(block)) for x in story.told),
+                  tuple(not x.search(block) for x in story.not_told))
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #7fcd21d9
 @dataclass(frozen=True)
@@ -346,20 +344,18 @@ class StoryReport(Scored):
 
 def story_report(all_: Sequence[StoryOutcome]) -> StoryReport:
     "What the stories came to."
-    hidden, asked = ([x for p in all_ for x in xs(p)] for xs in (lambda p: p.hidden, lambda p: p.asked))
-    fates, answers = [f for p in all_ for f in p.fates.values()], [a for p in all_ for a in p.answers]
-    def of(rows: Iterable[tuple[str, str, str, str]], what: str) -> tuple[Share, Share]:
-        rows = [*rows]
-        return share(r[2] == what for r in rows), share(r[3] == what for r in rows)
-    kinds = sorted({kind for _, kind, _, _ in answers})
-    return StoryReport(share(x[3] == "right" for x in hidden),
-                       sum(x[3] in ("side by side", "turned round") for x in hidden),
-                       share(x[3] == "right" for x in asked), share(f != "missed" for f in fates),
+    def of(field: str) -> list[Any]: return [x for p in all_ for x in getattr(p, field)]
+    hidden, asked, answers = ([row[-2:] for row in of(name)] for name in ("hidden", "asked", "answers"))
+    fates, kinds = [f for p in all_ for f in p.fates.values()], [kind for _, kind, _, _ in of("answers")]
+    def both(what: str, of: str = "") -> tuple[Share, Share]:
+        rows = [a for a, kind in zip(answers, kinds) if of in ("", kind)]
+        return share(before == what for before, _ in rows), share(after == what for _, after in rows)
+    return StoryReport(share(truth == "right" for _, truth in hidden),
+                       sum(truth in ("side by side", "turned round") for _, truth in hidden),
+                       share(truth == "right" for _, truth in asked), share(f != "missed" for f in fates),
                        share(f == "done" for f in fates),
-                       {k: of((a for a in answers if a[1] == k), "right") for k in kinds}
-                       | {"all": of(answers, "right")}, of(answers, "wrong"),
-                       share(ok for p in all_ for _, ok in p.told),
-                       share(ok for p in all_ for _, ok in p.not_told))
+                       {k: both("right", k) for k in sorted({*kinds})} | {"all": both("right")},
+                       both("wrong"), share(of("told")), share(of("not_told")))
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #31643358
 def evaluate_stories(
