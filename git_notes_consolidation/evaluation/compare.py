@@ -70,26 +70,18 @@ class Line(NamedTuple):
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #30d9faec
 def _interval(
-    value: float,
-    drawn: np.ndarray,  # The value in each draw
-    least: float = math.inf,  # No narrower than this
-    most: float = -math.inf,
+    x: np.ndarray,  # The value, and what it was in each draw
+    least: float = math.inf,  # No narrower than from here
+    most: float = -math.inf,  # … to here
 ) -> Ends:
     "The middle 95 % of what was drawn."
-    some = drawn[np.isfinite(drawn)]
+    some = x[1:][np.isfinite(x[1:])]
     low, high = np.quantile(some, (0.025, 0.975)).tolist() if len(some) else (0.0, 1.0)
-    return Ends(value, min(low, least), max(high, most))
+    return Ends(float(x[0]), min(low, least), max(high, most))
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #de8a6bc6
-def _ends_of(sums: np.ndarray, drawn: np.ndarray, whole: bool) -> Ends | None:
-    much, n = sums.tolist()
-    if not n: return None
-    return _interval(much / n, drawn, *(wilson(round(much), round(n)) if whole else ()))
-
-
-def _difference(x: Ends | None, base: Ends | None, drawn: np.ndarray) -> Ends | None:
-    if x is None or base is None: return None
-    d = _interval(x.value - base.value, drawn)
+def _difference(x: Ends, base: Ends, apart: np.ndarray) -> Ends:
+    d = _interval(apart)
     if d.low < d.high: return d
     return Ends(d.value, d.value - math.hypot(x.value - x.low, base.high - base.value),
                 d.value + math.hypot(x.high - x.value, base.value - base.low))
@@ -110,17 +102,18 @@ def lines_of(
 ) -> Iterator[Line]:
     "Each measure with its interval and its difference."
     groups = len(found[against].counts)
-    again = np.random.default_rng(0).multinomial(groups, np.full(groups, 1 / groups), draws)
-    sums = {name: np.tensordot(again, x.counts, 1) for name, x in found.items()}
+    drawn = np.random.default_rng(0).multinomial(groups, np.full(groups, 1 / groups), draws)
+    sums = {name: np.tensordot(np.vstack([np.ones(groups), drawn]), x.counts, 1) for name, x in found.items()}
     with np.errstate(divide="ignore", invalid="ignore"):
-        drawn = {name: s[..., 0] / s[..., 1] for name, s in sums.items()}
+        values = {name: s[..., 0] / s[..., 1] for name, s in sums.items()}
     for k, (measure, whole) in enumerate(measures.items()):
-        total = {name: x.counts[:, k].sum(0) for name, x in found.items()}
-        ends = {name: _ends_of(s, drawn[name][:, k], whole) for name, s in total.items()}
+        total = {name: [*map(round, s[0, k])] for name, s in sums.items()}
+        ends = {name: _interval(values[name][:, k], *(wilson(*total[name]) if whole else ()))
+                for name, s in sums.items() if s[0, k, 1]}
         for name, x in found.items():
-            apart = drawn[name][:, k] - drawn[against][:, k]
-            yield Line(kind, name, x.role, measure, ends[name], round(total[name][1]),
-                       _difference(ends[name], ends[against], apart) if name != against else None)
+            d = (_difference(ends[name], ends[against], values[name][:, k] - values[against][:, k])
+                 if name != against and {name, against} <= ends.keys() else None)
+            yield Line(kind, name, x.role, measure, ends.get(name), total[name][1], d)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #c7b230be
 class Bench(NamedTuple):
@@ -175,9 +168,9 @@ def judge_bench(path: Path | None = None, memories: Sequence[Memory] | None = No
         rows = []
         for p in pairs:
             j = own_judgment(name, judge, p.older, p.newer)
-            said = j.relation == "supersede" and j.confidence >= SURE
-            rows.append([(said and p.positive, said), (said and p.positive, p.positive),
-                         (said and p.kind in TRAPS, p.kind in TRAPS)])
+            said, trap = j.relation == "supersede" and j.confidence >= SURE, p.kind in TRAPS
+            right = said and p.positive
+            rows.append([(right, said), (right, p.positive), (said and trap, trap)])
         return _grouped([p.scenario or p.id for p in pairs], rows)
     return Bench(_source(path, len(pairs), "pairs"),
                  {"precision": True, "recall": True, "traps fallen for": True}, count,

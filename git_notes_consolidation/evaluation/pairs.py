@@ -302,10 +302,8 @@ def evaluate_candidates(
         mine = [p for p in pairs if p.source == source]
         documents = document_pool(mine)
         found = candidate_pairs(replace(scan_of(documents, embedder, config), nearest=(k, min(k, 5))))
-        either = [(p, {(p.newer.id, p.older.id)}
-                   | ({(p.older.id, p.newer.id)} if p.newer.timestamp == p.older.timestamp else set()))
-                   for p in mine]
-        near |= {p.id for p, ways in either if ways & found}
+        near |= {p.id for p in mine if (p.newer.id, p.older.id) in found
+                 or p.newer.timestamp == p.older.timestamp and (p.older.id, p.newer.id) in found}
         size, cost = size + len(documents), cost + len(found)
         step()
     there = [p for p in pairs if p.positive]

@@ -327,11 +327,10 @@ def differences(
     "The pairs with which different things would be done, of those that both have an answer for."
     def told(j: Judgment | None) -> str:
         return f"{j.relation} {j.confidence:.2f}: {j.reason}" if j else "no answer that could be used"
-    others = {p.id: (j, done) for p, j, done in zip(b.pairs, b.said, b.done)}
-    both = [(p, j, done, *others[p.id]) for p, j, done in zip(a.pairs, a.said, a.done) if p.id in others]
-    return [{"pair": p.id, "older": p.older.text, "newer": p.newer.text, "right": right_relation(p),
-             "first": told(mine), "second": told(theirs)}
-            for p, mine, done, theirs, other in both if done != other]
+    theirs = {x.pair.id: (j, x.done) for x, j in zip(b.rows, b.said)}
+    return [{"pair": x.pair.id, "older": x.pair.older.text, "newer": x.pair.newer.text, "right": x.gold,
+             "first": told(j), "second": told(other[0])}
+            for x, j in zip(a.rows, a.said) if (other := theirs.get(x.pair.id)) and other[1] != x.done]
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #7d1bb9b2
 def trial_requests(

@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as labelled
-from typing import Annotated, Any, Generic, get_args, Protocol, TypeVar
+from typing import Annotated, Any, Generic, get_args, NamedTuple, Protocol, TypeVar
 from ..core.models import Relation, TemporalReference
 from datetime import datetime, timedelta
 from ..temporal.resolve import find_references
@@ -23,8 +23,7 @@ from ..core.memory import as_utc, Memory
 # %% auto #0
 __all__ = ['RELATIONS', 'LOCKED', 'wilson', 'Share', 'share', 'rounded', 'Table', 'plain', 'Scored', 'Report', 'Row',
            'score_groups', 'DataError', 'read_row', 'load_rows', 'fixture', 'unlocked_rows', 'load_dated', 'Outcome',
-           'outcome', 'Accuracy', 'evaluate_dates', 'load_questions', 'sample_questions', 'retrieval',
-           'evaluate_recall']
+           'outcome', 'Accuracy', 'evaluate_dates', 'load_questions', 'sample_questions', 'evaluate_recall']
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #98c1d2a4
 def wilson(
@@ -374,7 +373,6 @@ class Question:
     question: str
     keys: frozenset[str] = Field(min_length=1)  # Any of them will do
     namespace: str | None = None  # Where the question asks for one
-    kind: str = ""
     split: str = "dev"
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #c8d0c1f1
@@ -398,15 +396,10 @@ def sample_questions(memories: Iterable[Memory]) -> tuple[Question, ...]:
                           r in enumerate(rows, 1))
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #d2061a44
-@dataclass(frozen=True)
-class SearchOutcome:
+class SearchOutcome(NamedTuple):
     "What a search made of a question."
-    question: Question
     rank: int | None  # Of the first answer, from 1; none: not among those shown
     repeated: tuple[bool, ...]  # For each result: does an earlier one say the same?
-
-    @property
-    def split(self) -> str: return self.question.split
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #6d7eff93
 def search_outcome(q: Question, results: Sequence[MemoryResult]) -> SearchOutcome:
@@ -418,7 +411,7 @@ def search_outcome(q: Question, results: Sequence[MemoryResult]) -> SearchOutcom
         text = " ".join(f"{r.summary}\n{r.content}".lower().split())
         repeated.append(text in seen)
         seen.add(text)
-    return SearchOutcome(q, rank, tuple(repeated))
+    return SearchOutcome(rank, tuple(repeated))
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #a130ba66
 @dataclass(frozen=True)
@@ -429,19 +422,14 @@ class Retrieval(Scored):
     mrr: float  # Mean reciprocal rank
     repeats: Share  # Results that say what an earlier one said
 
-# %% ../../nbs/18_evaluation/01_scoring.ipynb #d9c3e991
-def retrieval(all_: Sequence[SearchOutcome]) -> Retrieval:
-    "The figures over some questions."
-    mrr = sum(1 / s.rank for s in all_ if s.rank) / len(all_) if all_ else 0.0
-    return Retrieval(share(s.rank is not None and s.rank <= 5 for s in all_),
-                     share(s.rank == 1 for s in all_), mrr, share(x for s in all_ for x in s.repeated))
-
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #68aeb430
 def evaluate_recall(
     questions: Iterable[Question],
     search: Callable[[Question], Sequence[MemoryResult]],
-) -> Report[Retrieval, SearchOutcome]:
+) -> Retrieval:
     "How often a search finds what was asked for."
     found = [search_outcome(q, search(q)) for q in questions]
-    scores = score_groups(found, retrieval, kind=lambda s: s.question.kind or "–")
-    return Report(scores, tuple(s for s in unlocked_rows(found) if s.rank is None or s.rank > 5))
+    ranks = [s.rank or math.inf for s in found]
+    mrr = sum(1 / r for r in ranks) / max(len(ranks), 1)
+    return Retrieval(share(r <= 5 for r in ranks), share(r == 1 for r in ranks), mrr,
+                     share(x for s in found for x in s.repeated))
