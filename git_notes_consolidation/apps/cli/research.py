@@ -39,11 +39,13 @@ def _figure(x: Any, counts: bool = True) -> str:
 
 
 def figure_tables(title: str, document: Row, all_: bool = False) -> Iterator[Any]:
-    "The figures of a report."
+    "The figures of a report; what is counted of one name alone, and details, only when all is asked for."
     own = [(k.replace("_", " "), f) for k, x in document.items() if (f := _figure(x))]
     if own: yield from ("", *cut(title, ("", "value, 95 % interval"), own, all_))
     for k, x in document.items():
         if not isinstance(x, Mapping) or _figure(x): continue
+        detail = k in ("kinds", "relations", "codes") or len(x) == 1 and k not in ("pooled", "all")
+        if detail and not all_: continue
         inner = [y for y in x.values() if isinstance(y, Mapping) and not _figure(y)]
         if len(inner) > 1 and len(inner) == len(x) and any(map(_figure, inner[0].values())):
             yield from ("", *_grid(f"{title}, by {k}", x, all_))
@@ -138,7 +140,8 @@ def _stories(call: Call, data: Path | None, failures: int) -> tuple[str, dict[st
         r, played = stories.evaluate_stories(rows, settings, begin("stories", len(rows)))
     seen = [p for p, s in zip(played, rows) if s.split != scoring.LOCKED]
     return f"{len(rows)} stories, before and after a run", r.to_dict() | {
-        "failures": [(p.id, *a) for p in seen for a in p.answers if a[3] != "right"][:failures]}
+        "failures": [dict(zip(("story", "question", "kind", "before", "after"), (p.id, *a)))
+                     for p in seen for a in p.answers if a[3] != "right"][:failures]}
 
 
 _SCORES: dict[str, Callable[..., tuple[str, dict[str, Any]]]] = {
@@ -244,12 +247,11 @@ def evaluate(
     more = {"chains": chains, "four_way": four_way} if what == "supersession" else {}
     title, document = _SCORES[what](call, data, failures, **more)
     parts = [x for x in (document, *document.values()) if isinstance(x, Mapping)]
-    wrong = [r if isinstance(r, Mapping) else dict(enumerate(map(str, r), 1))
-             for part in parts for r in part.get("failures") or ()]
+    wrong = [r for part in parts for r in part.get("failures") or ()]
     beside = _compare(call, what, {}, data) if what == "supersession" else None
     call.show(document | ({"compared": beside.to_dict()} if beside else {}),
               *figure_tables(title, document, call.verbose), *(_comparison_tables(beside) if beside else []),
-              *_row_table([{str(k): x for k, x in r.items()} for r in wrong], failures))
+              *_row_table(wrong, failures))
     if what == "supersession" and document["pairs"]["pooled"]["all"]["failed"]: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #98b0a61e
