@@ -151,7 +151,6 @@ def judge_pairs(
     pairs: Iterable[Pair],
     judge: Judge = judge_pair,
     turn: bool = True,  # Ask about each turned pair as well; twice the calls
-    step: Callable[[], object] = lambda: None,  # Called after each pair
 ) -> tuple[Judged, ...]:
     "What a judge says of each pair."
     out = []
@@ -159,7 +158,6 @@ def judge_pairs(
         said, failed = _ask(judge, p.older, p.newer)
         back, also = _ask(judge, *swapped(p)) if turn else (None, "")
         out.append(Judged(p, said, back, failed or also))
-        step()
     return tuple(out)
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #a3e903a0
@@ -293,7 +291,6 @@ def evaluate_candidates(
     *,
     emitted: Collection[str] = (),  # Ids of the pairs that the judge finds a supersession in
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
-    step: Callable[[], object] = lambda: None,  # Called after each source
 ) -> Report[CandidateScores, Failure]:
     "Which supersessions in the data are among the pairs that the pipeline would judge, and what it costs."
     embedder = embedder or LexicalEmbedder()
@@ -305,7 +302,6 @@ def evaluate_candidates(
         near |= {p.id for p in mine if (p.newer.id, p.older.id) in found
                  or p.newer.timestamp == p.older.timestamp and (p.older.id, p.newer.id) in found}
         size, cost = size + len(documents), cost + len(found)
-        step()
     there = [p for p in pairs if p.positive]
     def score(rows: Sequence[Pair]) -> CandidateScores:
         return CandidateScores(share(p.id in near for p in rows),

@@ -92,7 +92,6 @@ def write_outcomes(
     embedder: Embedder | None = None,  # The lexical one
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
     ask: Ask | None = None,  # None: nobody is asked
-    step: Callable[[], object] = lambda: None,  # Called after each pair
 ) -> tuple[WriteOutcome, ...]:  # Of the pairs whose relation is known
     "What `remember` would do with the newer memory of each pair."
     known, open_ = embedder or LexicalEmbedder(), list[tuple[Memory, Memory]]()
@@ -106,7 +105,6 @@ def write_outcomes(
     def one(p: Pair, near: list[Neighbour]) -> WriteOutcome:
         judged = consider(p.newer, near, known, (lambda asked: [next(said) for _ in asked]) if ask else None)
         d = decide(judged, config)
-        step()
         return WriteOutcome(p, "coexist" if d.relation == "none" else d.relation,
                             d.asked[0].judgment.relation if d.asked else "", bool(near),
                        judged[0].by if judged else "")
@@ -140,17 +138,16 @@ def evaluate_four_ways(
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
     # The environment, for the model that the configuration names; none: nobody is asked
     env: Mapping[str, str] | None = None,
-    step: Callable[[], object] = lambda: None,  # Called after each pair
 ) -> Report[FourWay, Any]:
     "Remember the newer memory of each pair, and count; with a model also what it cost and what was taken."
     def report(rows: Sequence[WriteOutcome], model: Any = None) -> Report[FourWay, Any]:
         return Report(score_groups(rows, score_four_ways, category=lambda x: x.pair.category), (),
                       {"model": model})
     if env is None or config.llm_provider == "off":
-        return report(write_outcomes(pairs, embedder, config, step=step))
+        return report(write_outcomes(pairs, embedder, config))
     with get_client(config, env) as client:
         model = model_of(client)
-        rows = write_outcomes(pairs, embedder, config, model.judge, step)
+        rows = write_outcomes(pairs, embedder, config, model.judge)
         return report(rows, client.usage().to_dict() | {"pairs": model.heard["pairs"].to_dict()})
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #dd22d6ff

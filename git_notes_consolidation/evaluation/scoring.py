@@ -357,11 +357,9 @@ def accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
 def evaluate_dates(
     rows: Iterable[Dated],
     resolve: Resolver = find_references,
-    step: Callable[[], None] = lambda: None,  # Called after each row
 ) -> Report[Accuracy, Outcome]:
     "How good a resolver is."
-    outcomes = []
-    for row in rows: outcomes.append(outcome(row, resolve)); step()
+    outcomes = [outcome(row, resolve) for row in rows]
     scores = score_groups(outcomes, accuracy, kind=lambda o: o.row.kind or "–")
     return Report(scores, tuple(o for o in unlocked_rows(outcomes) if o.row.core and not o.right))
 

@@ -5,7 +5,7 @@
 # %% ../../nbs/18_evaluation/05_stories.ipynb #cc274f88
 from __future__ import annotations
 import re, tempfile
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
@@ -122,13 +122,10 @@ def evaluate_chains(
     chains: Iterable[Chain],
     embedder: Embedder | None = None,  # The lexical one
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
-    step: Callable[[], object] = lambda: None,  # Called after each chain
 ) -> ChainReport:
     "Put every chain through the pipeline, and compare."
-    traced = []
-    for c in chains:
-        traced.append(ChainOutcome(c, *relations_found(c, embedder or LexicalEmbedder(), config)))
-        step()
+    known = embedder or LexicalEmbedder()
+    traced = [ChainOutcome(c, *relations_found(c, known, config)) for c in chains]
     return ChainReport(score_groups(traced, score_chains, type=lambda x: x.chain.type),
                        tuple(x for x in unlocked_rows(traced) if x.wrong))
 
@@ -248,8 +245,8 @@ def outcome(q: Asked, a: Answer) -> str:  # right, wrong, both, neither, nothing
     return "both" if good and bad else "right" if good else "wrong" if bad else "neither"
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #081c68e6
-_MEANS = {EdgeType.SUPERSEDES: "supersede", EdgeType.DUPLICATE_OF: "duplicate",
-          EdgeType.MERGED_INTO: "duplicate"}
+_MEANS = {EdgeType.SUPERSEDES.value: "supersede", EdgeType.DUPLICATE_OF.value: "duplicate",
+          EdgeType.MERGED_INTO.value: "duplicate"}
 
 
 class StoryOutcome(NamedTuple):
@@ -275,17 +272,21 @@ def write_project(
     return repo, {m.id: key[m.summary, m.timestamp] for m in read_memories(repo).memories}
 
 
+def _by_key(
+    rows: Iterable[Sequence[Any]],  # Newer and older id, type, full or partial
+    key: Mapping[str, str],
+) -> dict[tuple[str, str], str]:  # Older and newer key to their relation
+    return {(key[old], key[new]): "partial" if kind == "partial" else _MEANS[type_]
+            for new, old, type_, kind in rows if type_ in _MEANS and {new, old} <= key.keys()}
+
+
 def _relations_made(state: State, key: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    edges = [e for e in state.edges.values() if e.edge_type in _MEANS]
-    return {(key[e.target_id], key[e.source_id]): "partial" if e.kind == "partial" else _MEANS[e.edge_type]
-            for e in edges if {e.source_id, e.target_id} <= key.keys()}
+    return _by_key(((e.source_id, e.target_id, e.edge_type.value, e.kind) for e in state.edges.values()), key)
 
 
 def _relations_proposed(state: State, key: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    rows = [r for r in open_questions(state).values() if {r.get("source"), r.get("target")} <= key.keys()]
-    kinds = {e.value: name for e, name in _MEANS.items()}
-    return {(key[r["target"]], key[r["source"]]): "partial" if r.get("kind_of") == "partial"
-            else kinds[r["type"]] for r in rows if r.get("type") in kinds}
+    asked = open_questions(state).values()
+    return _by_key(([*map(r.get, ("source", "target", "type", "kind_of"))] for r in asked), key)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #db09711c
 def _block(repo: Repo) -> str:
@@ -361,9 +362,7 @@ def story_report(all_: Sequence[StoryOutcome]) -> StoryReport:
 def evaluate_stories(
     stories: Iterable[Story],
     settings: Settings,
-    step: Callable[[], None] = lambda: None,  # Called after each
 ) -> tuple[StoryReport, list[StoryOutcome]]:
     "Every story played through."
-    out = []
-    for s in stories: out.append(play(s, settings)); step()
+    out = [play(s, settings) for s in stories]
     return story_report(out), out

@@ -6,9 +6,10 @@
 from __future__ import annotations
 import os, sys, typer
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from rich.progress import MofNCompleteColumn
 from typing import Any
@@ -79,14 +80,9 @@ research = typer.Typer(name="research", no_args_is_help=True,
 app.add_typer(research)
 
 
-@contextmanager
-def _counting(call: Call) -> Iterator[Callable[[str, int], Callable[..., None]]]:
-    "A bar that moves with every item; given a name and a number it returns the step."
-    with call.bar(MofNCompleteColumn()) as bar:
-        def begin(what: str, total: int) -> Callable[..., None]:
-            task = bar.add_task(what, total=total)
-            return lambda *_: bar.advance(task)
-        yield begin
+def _counting(call: Call) -> Any:
+    "A bar that counts."
+    return call.bar(MofNCompleteColumn())
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #0d55d8dc
 def _environment(call: Call) -> Any:
@@ -107,16 +103,14 @@ def _supersession(call: Call, data: Path | None, failures: int, chains: Path | N
     pairs = evaluation_pairs.load_pairs(data or scoring.fixture("supersession"))
     traced = (stories.load_chains(chains or scoring.fixture("supersession_chains"))
               if chains or not data else ())
-    with _counting(call) as begin:
-        judged = evaluation_pairs.judge_pairs(pairs, step=begin("pairs", len(pairs)))
+    with _counting(call) as bar:
+        judged = evaluation_pairs.judge_pairs(bar.track(pairs, description="pairs"))
         found = evaluation_pairs.evaluate_candidates(
-            pairs, embedder, emitted={x.id for x in judged if x.emitted},
-            config=config,
-            step=begin("candidates", len({p.source for p in pairs})))
-        whole = stories.evaluate_chains(traced, embedder, config, step=begin(
-            "chains", len(traced))) if traced else None
-        ways = prompts.evaluate_four_ways(pairs, embedder, config, _environment(call), begin(
-            "four ways", len(pairs))) if four_way else None
+            pairs, embedder, emitted={x.id for x in judged if x.emitted}, config=config)
+        whole = stories.evaluate_chains(
+            bar.track(traced, description="chains"), embedder, config) if traced else None
+        ways = prompts.evaluate_four_ways(bar.track(pairs, description="four ways"), embedder, config,
+                                          _environment(call)) if four_way else None
     return (f"Supersessions in {len(pairs)} labelled pairs",
             {"pairs": evaluation_pairs.report_of(judged).to_dict(failures),
              "candidates": found.to_dict(failures), "chains": whole.to_dict(failures) if whole else None}
@@ -127,7 +121,7 @@ def _temporal(call: Call, data: Path | None, failures: int) -> tuple[str, dict[s
     "How often a time expression is found and read correctly."
     from git_notes_consolidation.evaluation import scoring
     rows = scoring.load_dated(data or scoring.fixture("temporal"))
-    with _counting(call) as begin: r = scoring.evaluate_dates(rows, step=begin("texts", len(rows)))
+    with _counting(call) as bar: r = scoring.evaluate_dates(bar.track(rows, description="texts"))
     return f"Time expressions in {len(rows)} texts", r.to_dict(failures)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #74846601
@@ -136,8 +130,8 @@ def _stories(call: Call, data: Path | None, failures: int) -> tuple[str, dict[st
     from git_notes_consolidation.evaluation import scoring, stories
     rows = stories.load_stories(data or scoring.fixture("stories"))
     settings = load_settings({"max_change": 1.0}, file=call.config)
-    with _counting(call) as begin:
-        r, played = stories.evaluate_stories(rows, settings, begin("stories", len(rows)))
+    with _counting(call) as bar:
+        r, played = stories.evaluate_stories(bar.track(rows, description="stories"), settings)
     seen = [p for p, s in zip(played, rows) if s.split != scoring.LOCKED]
     return f"{len(rows)} stories, before and after a run", r.to_dict() | {
         "failures": [dict(zip(("story", "question", "kind", "before", "after"), (p.id, *a)))
@@ -312,11 +306,11 @@ def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, l
     asked = {p.name: e.trial_requests(pairs, size, p) for p in prompts}
     if dry_run: return _show_price(call, len(pairs), found[0], asked)
     trials = [e.offline_trial(pairs)]
-    with _counting(call) as begin:
-        steps = {name: begin(name, len(r)) for name, r in asked.items()}
+    with _counting(call) as bar:
+        def tell(task: Any, done: int, of: int) -> None: bar.update(task, completed=done, total=of)
         for p in prompts:
             with get_client(config, env, _replies(call)) as c:
-                trials.append(e.try_prompt(pairs, c, p, steps[p.name]))
+                trials.append(e.try_prompt(pairs, c, p, partial(tell, bar.add_task(p.name))))
     others, who = e.differences(*trials[-2:]), f"{found[0].name} ({found[0].models[0]})"
     silent = [note for t, p in zip(trials[1:], prompts) if (note := e.unanswered_note(t, size, p))]
     call.show({"pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials],
