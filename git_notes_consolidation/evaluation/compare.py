@@ -222,10 +222,9 @@ def question_bench(own_embedder: bool, package: Mapping[str, Any], baselines: Ma
         return by_cosine(OwnEmbedder(name, f), known) if own_embedder and f is not bm25 else f
     def count(name: str, f: Any) -> np.ndarray:
         ranker = ranker_of(name, f)
-        def rank(question: str, keys: frozenset[str]) -> float:
-            order = own_order(name, ranker, question, known)
-            return next((n for n, i in enumerate(order, 1) if known[i].id in keys), math.inf)
-        ranks = [rank(q.question, q.keys) for q in questions]
+        orders = (own_order(name, ranker, q.question, known) for q in questions)
+        hits = ([known[i].id in q.keys for i in order] for q, order in zip(questions, orders))
+        ranks = [h.index(True) + 1 if any(h) else math.inf for h in hits]
         return np.array([[(r <= 5, 1), (1 / r, 1)] for r in ranks], float)
     what = f"questions to {len(known)} memories"
     return Bench(_source(path or fixture("sample_questions"), len(questions), what),

@@ -286,14 +286,13 @@ class CandidateScores(Scored):
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #246105d7
 def evaluate_candidates(
     pairs: Sequence[Pair],
-    embedder: Embedder | None = None,  # The lexical one
+    embedder: Embedder = LexicalEmbedder(),
     k: int = 10,  # Nearest older memories of the same namespace
     *,
     emitted: Collection[str] = (),  # Ids of the pairs that the judge finds a supersession in
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
 ) -> Report[CandidateScores, Failure]:
     "Which supersessions in the data are among the pairs that the pipeline would judge, and what it costs."
-    embedder = embedder or LexicalEmbedder()
     near, size, cost = set[str](), 0, 0
     for source in sorted({p.source for p in pairs}):
         mine = [p for p in pairs if p.source == source]

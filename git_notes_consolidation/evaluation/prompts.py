@@ -89,21 +89,22 @@ def model_of(
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #7b7eeafe
 def write_outcomes(
     pairs: Iterable[Pair],
-    embedder: Embedder | None = None,  # The lexical one
+    embedder: Embedder = LexicalEmbedder(),
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
     ask: Ask | None = None,  # None: nobody is asked
 ) -> tuple[WriteOutcome, ...]:  # Of the pairs whose relation is known
     "What `remember` would do with the newer memory of each pair."
-    known, open_ = embedder or LexicalEmbedder(), list[tuple[Memory, Memory]]()
-    found = [(p, neighbours_of(p, known, config)) for p in pairs if p.relation]
+    open_ = list[tuple[Memory, Memory]]()
+    found = [(p, neighbours_of(p, embedder, config)) for p in pairs if p.relation]
     def note(asked: Sequence[tuple[Memory, Memory]]) -> list[None]:
         open_.extend(asked)
         return [None] * len(asked)
     if ask:
-        for p, near in found: consider(p.newer, near, known, note)
+        for p, near in found: consider(p.newer, near, embedder, note)
     said = iter(ask(open_) if ask and open_ else ())
+    def answer(asked: Sequence[Any]) -> list[Judgment | None]: return [next(said) for _ in asked]
     def one(p: Pair, near: list[Neighbour]) -> WriteOutcome:
-        judged = consider(p.newer, near, known, (lambda asked: [next(said) for _ in asked]) if ask else None)
+        judged = consider(p.newer, near, embedder, answer if ask else None)
         d = decide(judged, config)
         return WriteOutcome(p, "coexist" if d.relation == "none" else d.relation,
                             d.asked[0].judgment.relation if d.asked else "", bool(near),
@@ -134,7 +135,7 @@ def score_four_ways(rows: Sequence[WriteOutcome]) -> FourWay:
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #1f435269
 def evaluate_four_ways(
     pairs: Iterable[Pair],
-    embedder: Embedder | None = None,  # The lexical one
+    embedder: Embedder = LexicalEmbedder(),
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
     # The environment, for the model that the configuration names; none: nobody is asked
     env: Mapping[str, str] | None = None,

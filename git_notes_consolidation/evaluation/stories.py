@@ -120,12 +120,11 @@ ChainReport = Report[ChainScores, ChainOutcome]
 
 def evaluate_chains(
     chains: Iterable[Chain],
-    embedder: Embedder | None = None,  # The lexical one
+    embedder: Embedder = LexicalEmbedder(),
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
 ) -> ChainReport:
     "Put every chain through the pipeline, and compare."
-    known = embedder or LexicalEmbedder()
-    traced = [ChainOutcome(c, *relations_found(c, known, config)) for c in chains]
+    traced = [ChainOutcome(c, *relations_found(c, embedder, config)) for c in chains]
     return ChainReport(score_groups(traced, score_chains, type=lambda x: x.chain.type),
                        tuple(x for x in unlocked_rows(traced) if x.wrong))
 
