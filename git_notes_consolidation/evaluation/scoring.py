@@ -324,15 +324,13 @@ class Outcome:
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #5048e25f
 def outcome(row: Dated, resolve: Resolver = find_references) -> Outcome:
     "The best overlap of what was found with what was meant."
-    refs = [(r, r.interval[0].replace(tzinfo=None), r.interval[1].replace(tzinfo=None))
-            for r in resolve(row.text, row.reference) if r.interval]
-    said = tuple((r.original_text, a, b) for r, a, b in refs)
+    refs = [(r, *r.interval) for r in resolve(row.text, row.reference) if r.interval]
+    said = tuple((r.original_text, a.replace(tzinfo=None), b.replace(tzinfo=None)) for r, a, b in refs)
     if not row.phrase: return Outcome(row, said, False, not refs, not refs)
     end = row.offset + len(row.phrase)
-    over = [(min(r.span[1], end) - max(r.span[0], row.offset), a, b) for r, a,
-            b in refs if r.span[0] < end and r.span[1] > row.offset]
-    if not over: return Outcome(row, said, False, False, False)
-    _, a, b = max(over, key=lambda x: x[0])
+    shared = [min(r.span[1], end) - max(r.span[0], row.offset) for r, _, _ in refs]
+    if max(shared, default=0) <= 0: return Outcome(row, said, False, False, False)
+    _, a, b = said[shared.index(max(shared))]
     return Outcome(row, said, True, any(_right(row.grain, a, b, g) for g in row.golds),
                    any(_exact(a, b, g) for g in row.golds))
 
@@ -385,8 +383,7 @@ def sample_questions(memories: Iterable[Memory]) -> tuple[Question, ...]:
     "The sample's questions, with the memories that answer them."
     titles: dict[str, set[str]] = defaultdict(set)
     for m in memories: titles[m.summary].add(m.id)
-    rows = [json.loads(line) for line in fixture("sample_questions").read_text(encoding="utf-8").splitlines()
-            if line.strip()]
+    rows = [*map(json.loads, fixture("sample_questions").read_text(encoding="utf-8").splitlines())]
     lost = [t for r in rows for t in r["answers"] if t not in titles]
     if lost: raise DataError(f"no memory of the sample is called {lost[0]!r}")
     return tuple(Question(f"sample-{i:02}", r["question"],
