@@ -264,7 +264,9 @@ class Dated:
     split: str = "dev"
 
     def __post_init__(self) -> None:
-        if not self.strict and not (self.phrase and self.text.startswith(self.phrase, self.offset)):
+        if not self.strict and not self.phrase:
+            raise ValueError("phrase: give the words of the date, or \"strict\": true where there is none")
+        if not self.text.startswith(self.phrase, self.offset):
             raise ValueError("offset: the phrase does not stand there")
         if self.phrase and not self.expected_start: raise ValueError("expected_start: a time is expected")
 
