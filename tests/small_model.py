@@ -51,4 +51,4 @@ def walk(home=None, url="", replay=None):
         return Walked(home, gnc("consolidate", "--llm", "lmstudio", "--threshold", "0.3", "--json", repo=home),
                       gnc("recall", QUESTION, "--reason", "--llm", "lmstudio", "--json", repo=home),
                       gnc("remember", FACT, "--namespace", "decisions", "--llm", "lmstudio", "--dry-run", "--json", repo=home),
-                      gnc("evaluate", "supersession", "--llm", "lmstudio", "--limit", "4", "--rank", "--json", repo=home))
+                      gnc("evaluate", "supersession", "--llm", "lmstudio", "--limit", "4", "--json", repo=home))

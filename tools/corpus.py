@@ -30,7 +30,7 @@ def answered(
     from git_notes_consolidation.evaluation.scoring import evaluate_recall, load_questions
     s = open_recall(home, settings, embedder=StaticEmbedder(), clock=lambda: NOW)
     def search(mode): return lambda q: s.search(q.question, namespace=q.namespace, limit=10, mode=mode, count=False)
-    return {mode or "as needed": evaluate_recall(load_questions(QUESTIONS), search(mode)).all.to_dict() for mode in MODES}
+    return {mode or "as needed": evaluate_recall(load_questions(QUESTIONS), search(mode)).to_dict() for mode in MODES}
 
 
 def counting():

@@ -45,7 +45,7 @@ def asked(url, into):
         if (key := request_key(request)) in known: return known[key]
         body = json.dumps(arguments(request, NAME, request.max_tokens)).encode()
         call = urllib.request.Request(f"{url}/chat/completions", body, {"content-type": "application/json"})
-        with urllib.request.urlopen(call) as r: said = read_reply(json.load(r), request.odds)  # nosec B310 # our own server, on loopback
+        with urllib.request.urlopen(call) as r: said = read_reply(json.load(r))  # nosec B310 # our own server, on loopback
         print(f"{request.task:8} {said}"[:160], file=sys.__stderr__, flush=True)
         if not isinstance(said, Reply): return None
         tokens_in, tokens_out = said.usage or (0, 0)

@@ -7,14 +7,15 @@ from __future__ import annotations
 import json, math, re, sqlite3, tempfile
 import numpy as np
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import AbstractContextManager, closing, contextmanager, nullcontext
+from contextlib import closing
 from dataclasses import dataclass
+from functools import partial
 from hashlib import sha256
 from pathlib import Path
 from typing import Any, NamedTuple, TYPE_CHECKING
 from .. import __version__
 from ..core.memory import SAMPLE_NOW, Memory, sample_memories
-from ..core.own import OwnError, call_own, own_function, wrong_answer
+from ..core.own import OwnError, call_own, wrong_answer
 from ..core.loading import load_settings
 from ..core.runtime import need
 from ..core.settings import SubconsciousnessConfig, WRITE_PROFILES
@@ -23,7 +24,7 @@ from .decay import file_touches
 from .pairs import TRAPS, load_pairs
 from .stories import write_project
 from .scoring import (
-    Question, fixture, load_questions, plain, sample_questions, wilson)
+    fixture, load_questions, plain, sample_questions, wilson)
 from ..plots.figures import COLOURS, escape_markup, figure, rounded
 from ..recall.rank import content_words
 from ..recall.search import RetrievalMode, own_order
@@ -68,34 +69,22 @@ class Line(NamedTuple):
     difference: Ends | None = None  # From what it is compared with
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #30d9faec
-def _drawn_ends(x: np.ndarray) -> tuple[float, float]:
+def _interval(
+    x: np.ndarray,  # The value, and what it was in each draw
+    least: float = math.inf,  # No narrower than from here
+    most: float = -math.inf,  # … to here
+) -> Ends:
     "The middle 95 % of what was drawn."
-    some = x[np.isfinite(x)]
+    some = x[1:][np.isfinite(x[1:])]
     low, high = np.quantile(some, (0.025, 0.975)).tolist() if len(some) else (0.0, 1.0)
-    return low, high
-
-
-def _ratio(sums: np.ndarray) -> np.ndarray:
-    with np.errstate(divide="ignore", invalid="ignore"): return np.asarray(sums[..., 0] / sums[..., 1])
+    return Ends(float(x[0]), min(low, least), max(high, most))
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #de8a6bc6
-def _ends_of(
-    counts: np.ndarray,  # (groups, 2)
-    drawn: np.ndarray,  # The value in each draw
-    whole: bool,  # Are whole things counted?
-) -> Ends | None:
-    (much, n), (low, high) = counts.sum(0).tolist(), _drawn_ends(drawn)
-    if not n: return None
-    least, most = wilson(round(much), round(n)) if whole else (low, high)
-    return Ends(much / n, min(low, least), max(high, most))
-
-
-def _difference(x: Ends | None, base: Ends | None, drawn: np.ndarray) -> Ends | None:
-    if x is None or base is None: return None
-    d, (low, high) = x.value - base.value, _drawn_ends(drawn)
-    if low < high: return Ends(d, low, high)
-    return Ends(d, d - math.hypot(x.value - x.low, base.high - base.value),
-                d + math.hypot(x.high - x.value, base.value - base.low))
+def _difference(x: Ends, base: Ends, apart: np.ndarray) -> Ends:
+    d = _interval(apart)
+    if d.low < d.high: return d
+    return Ends(d.value, d.value - math.hypot(x.value - x.low, base.high - base.value),
+                d.value + math.hypot(x.high - x.value, base.value - base.low))
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #9d402704
 class Counted(NamedTuple):
@@ -110,23 +99,25 @@ def lines_of(
     measures: Mapping[str, bool],  # Measure to whether it counts whole things, as a share does
     against: str,  # Name of what the others are compared with
     draws: int = 2000,
-    seed: int = 0,
 ) -> Iterator[Line]:
     "Each measure with its interval and its difference."
     groups = len(found[against].counts)
-    again = np.random.default_rng(seed).multinomial(groups, np.full(groups, 1 / groups), draws)
-    drawn = {name: _ratio(np.tensordot(again, x.counts, 1)) for name, x in found.items()}
+    drawn = np.random.default_rng(0).multinomial(groups, np.full(groups, 1 / groups), draws)
+    sums = {name: np.tensordot(np.vstack([np.ones(groups), drawn]), x.counts, 1) for name, x in found.items()}
+    with np.errstate(divide="ignore", invalid="ignore"):
+        values = {name: s[..., 0] / s[..., 1] for name, s in sums.items()}
     for k, (measure, whole) in enumerate(measures.items()):
-        ends = {name: _ends_of(x.counts[:, k], drawn[name][:, k], whole) for name, x in found.items()}
+        total = {name: [*map(round, s[0, k])] for name, s in sums.items()}
+        ends = {name: _interval(values[name][:, k], *(wilson(*total[name]) if whole else ()))
+                for name, s in sums.items() if s[0, k, 1]}
         for name, x in found.items():
-            apart = drawn[name][:, k] - drawn[against][:, k]
-            yield Line(kind, name, x.role, measure, ends[name], round(x.counts[:, k, 1].sum()),
-                       _difference(ends[name], ends[against], apart) if name != against else None)
+            d = (_difference(ends[name], ends[against], values[name][:, k] - values[against][:, k])
+                 if name != against and {name, against} <= ends.keys() else None)
+            yield Line(kind, name, x.role, measure, ends.get(name), total[name][1], d)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #c7b230be
 class Bench(NamedTuple):
     "One kind of thing to compare."
-    kind: str
     data: Mapping[str, Any]  # Which file, its hash, how many items
     measures: Mapping[str, bool]  # As for `lines_of`
     tally: Callable[[str, Any], np.ndarray]  # Name and function to (groups, measures, 2)
@@ -134,12 +125,11 @@ class Bench(NamedTuple):
     baselines: Mapping[str, Any]
 
 
-def _grouped(names: Sequence[str], rows: Iterable[Any]) -> np.ndarray:
+def _grouped(names: Sequence[str], rows: Sequence[Any]) -> np.ndarray:
     "(groups, measures, 2), summed by the name of each row."
     at = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    X = np.array([*rows], float)
-    out = np.zeros((len(at), *X.shape[1:]))
-    np.add.at(out, [at[name] for name in names], X)
+    out = np.zeros((len(at), *np.shape(rows)[1:]))
+    np.add.at(out, [at[name] for name in names], rows)
     return out
 
 
@@ -158,16 +148,16 @@ def _cosine(texts: Sequence[str], embedder: Embedder = StaticEmbedder()) -> floa
 
 
 JUDGES: dict[str, Callable[[Memory, Memory], Any]] = {
-    "newest wins": lambda a, b: float(a.namespace == b.namespace and a.event_time <= b.event_time),
-    "same title": lambda a, b: float(words_of(a.summary) == words_of(b.summary)),
-    "cosine of .85": lambda a, b: float(_cosine([a.text, b.text]) >= WRITE_PROFILES["balanced"]),
-    "cue words": lambda a, b: float(bool(_CUES.search(b.text)))}
+    "newest wins": lambda a, b: a.namespace == b.namespace and a.event_time <= b.event_time,
+    "same title": lambda a, b: words_of(a.summary) == words_of(b.summary),
+    "cosine of .85": lambda a, b: _cosine([a.text, b.text]) >= WRITE_PROFILES["balanced"],
+    "cue words": lambda a, b: bool(_CUES.search(b.text))}
 
 
-def _or_asked(older: Memory, newer: Memory) -> float:
+def _or_asked(older: Memory, newer: Memory) -> bool:
     "What the rules are sure of, or ask about."
     j = weigh(older, newer)
-    return float(j.relation == "supersede" and j.confidence >= WORTH_ASKING)
+    return j.relation == "supersede" and j.confidence >= WORTH_ASKING
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #199ddd4d
 def judge_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
@@ -178,11 +168,11 @@ def judge_bench(path: Path | None = None, memories: Sequence[Memory] | None = No
         rows = []
         for p in pairs:
             j = own_judgment(name, judge, p.older, p.newer)
-            said = j.relation == "supersede" and j.confidence >= SURE
-            rows.append([(said and p.positive, said), (said and p.positive, p.positive),
-                         (said and p.kind in TRAPS, p.kind in TRAPS)])
+            said, trap = j.relation == "supersede" and j.confidence >= SURE, p.kind in TRAPS
+            right = said and p.positive
+            rows.append([(right, said), (right, p.positive), (said and trap, trap)])
         return _grouped([p.scenario or p.id for p in pairs], rows)
-    return Bench("judges", _source(path, len(pairs), "pairs"),
+    return Bench(_source(path, len(pairs), "pairs"),
                  {"precision": True, "recall": True, "traps fallen for": True}, count,
                  {"judge_pair": judge_pair, "judge_pair, or asked": _or_asked}, JUDGES)
 
@@ -207,51 +197,38 @@ def by_cosine(embedder: Embedder, memories: Sequence[Memory]) -> Callable[[str, 
 RANKERS: dict[str, Any] = {
     "newest first": lambda question, memories: [m.timestamp.timestamp() for m in memories], "BM25": bm25,
     "cosine": StaticEmbedder()}
+EMBEDDERS: dict[str, Any] = {"hashed words": LexicalEmbedder(), "BM25, no vectors": bm25}
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #630c21d3
-@contextmanager
-def _recall(memories: Sequence[Memory]) -> Iterator[Callable[[str, Sequence[Memory]], list[str]]]:
-    "The package's search, over a repository with these memories."
+def by_recall(questions: Iterable[str], memories: Sequence[Memory]) -> Callable[[str, Sequence[Memory]], Any]:
+    "What the package's search finds in a repository with these memories."
     with tempfile.TemporaryDirectory() as folder:
         repo, there = write_project({m.id: m for m in memories}, Path(folder))
         now = max(m.timestamp for m in memories)
         asks = open_recall(repo.path, load_settings(env={}), embedder=StaticEmbedder(), clock=lambda: now)
-        yield lambda question, _: [there[r.id] for r in asks.search(
-            question, limit=20, mode=RetrievalMode.EXHAUSTIVE, include_summaries=False, count=False)]
+        found = {q: asks.search(q, limit=20, mode=RetrievalMode.EXHAUSTIVE, include_summaries=False,
+                                count=False) for q in questions}
+    return lambda question, _: [there[r.id] for r in found[question]]
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #a9200a42
-_Ask = Callable[[str, Any, list[Memory]], AbstractContextManager[Callable[[str, Sequence[Memory]], Any]]]
-
-
-def _question_bench(kind: str, path: Path | None, memories: Sequence[Memory] | None, ask: _Ask,
-                    package: Mapping[str, Any], baselines: Mapping[str, Any]) -> Bench:
+def question_bench(own_embedder: bool, package: Mapping[str, Any], baselines: Mapping[str, Any],
+                   path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
     "Questions, each of which was asked by itself."
-    memories = [*(memories or sample_memories())]
-    questions = load_questions(path) if path else sample_questions(memories)
-    def rank(name: str, ranker: Any, q: Question) -> float:
-        order = own_order(name, ranker, q.question, memories)
-        return next((n for n, i in enumerate(order, 1) if memories[i].id in q.keys), math.inf)
-    def count(name: str, function: Any) -> np.ndarray:
-        with ask(name, function, memories) as ranker: ranks = [rank(name, ranker, q) for q in questions]
+    known = [*(memories or sample_memories())]
+    questions = load_questions(path) if path else sample_questions(known)
+    def ranker_of(name: str, f: Any) -> Any:
+        if f is None: return by_recall([q.question for q in questions], known)
+        if hasattr(f, "embed"): return by_cosine(f, known)
+        return by_cosine(OwnEmbedder(name, f), known) if own_embedder and f is not bm25 else f
+    def count(name: str, f: Any) -> np.ndarray:
+        ranker = ranker_of(name, f)
+        orders = (own_order(name, ranker, q.question, known) for q in questions)
+        hits = ([known[i].id in q.keys for i in order] for q, order in zip(questions, orders))
+        ranks = [h.index(True) + 1 if any(h) else math.inf for h in hits]
         return np.array([[(r <= 5, 1), (1 / r, 1)] for r in ranks], float)
-    what = f"questions to {len(memories)} memories"
-    return Bench(kind, _source(path or fixture("sample_questions"), len(questions), what),
+    what = f"questions to {len(known)} memories"
+    return Bench(_source(path or fixture("sample_questions"), len(questions), what),
                  {"answer among five": True, "mean reciprocal rank": False}, count, package, baselines)
-
-
-def ranker_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
-    def ask(name: str, f: Any, ms: list[Memory]) -> Any:
-        if f is None: return _recall(ms)
-        return nullcontext(by_cosine(f, ms) if hasattr(f, "embed") else f)
-    return _question_bench("rankers", path, memories, ask, {"gnc recall": None}, RANKERS)
-
-
-def embedder_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
-    def ask(name: str, f: Any, ms: list[Memory]) -> Any:
-        if f is bm25: return nullcontext(f)
-        return nullcontext(by_cosine(f if hasattr(f, "embed") else OwnEmbedder(name, f), ms))
-    return _question_bench("embedders", path, memories, ask, {"word pieces": StaticEmbedder()},
-                           {"hashed words": LexicalEmbedder(), "BM25, no vectors": bm25})
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #a80019c2
 DECAYS: dict[str, Callable[[Snapshots], np.ndarray]] = {
@@ -283,7 +260,7 @@ def decay_bench(path: Path | None = None, memories: Sequence[Memory] | None = No
         x = decay(s) if known else np.array([*map(one, s.last.tolist(), s.count.tolist())])
         return np.array([[(measures(x[w], s.needed[w])["auc"], 1.0)] for w in both])
     ours = {"the default score": design_score}
-    return Bench("decays", data, {"area under the curve": False}, count, ours, DECAYS)
+    return Bench(data, {"area under the curve": False}, count, ours, DECAYS)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #e30a0abc
 def _summary(memories: Sequence[Memory]) -> str:
@@ -311,14 +288,15 @@ def summarizer_bench(path: Path | None = None, memories: Sequence[Memory] | None
         return (sound, len(v.findings)), (v.coverage, 1), (estimate_tokens(text), whole)
     def count(name: str, summarizer: Any) -> np.ndarray:
         return np.array([one(name, summarizer, g) for g in groups], float)
-    return Bench("summarizers", _source(fixture("sample"), len(groups), f"clusters of {len(by_id)} memories"),
+    return Bench(_source(fixture("sample"), len(groups), f"clusters of {len(by_id)} memories"),
                  {"sentences borne out": True, "sources told": False, "length": False}, count,
                  {"by quotation": _summary}, SUMMARIZERS)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #114d86fe
 _BENCHES: dict[str, Callable[..., Bench]] = {
-    "judges": judge_bench, "rankers": ranker_bench, "decays": decay_bench, "embedders": embedder_bench,
-    "summarizers": summarizer_bench}
+    "judges": judge_bench, "rankers": partial(question_bench, False, {"gnc recall": None}, RANKERS),
+    "decays": decay_bench, "summarizers": summarizer_bench,
+    "embedders": partial(question_bench, True, {"word pieces": StaticEmbedder()}, EMBEDDERS)}
 _ROLES = {"yours": (COLOURS[1], "diamond"), "package": ("#222", "circle"), "baseline": ("#999", "square")}
 
 
@@ -400,23 +378,16 @@ def comparison_figure(lines: Sequence[Line], against: Mapping[str, str]) -> Figu
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #d9f581f0
 def _named(given: Any) -> dict[str, Any]:
-    "Functions by name: given with names, as functions, or as module:function."
+    "Functions by name: given with names, or by themselves."
     if isinstance(given, Mapping): return dict(given)
-    rows, out = [given] if callable(given) or isinstance(given, str) else [*given], dict[str, Any]()
-    for n, x in enumerate(rows, 1):
-        name = x if isinstance(x, str) else getattr(x, "__name__", type(x).__name__)
-        out[f"{name} {n}" if name in out else name] = own_function(x) if isinstance(x, str) else x
+    out = dict[str, Any]()
+    for n, x in enumerate([given] if callable(given) else given, 1):
+        name = getattr(x, "__name__", type(x).__name__)
+        out[f"{name} {n}" if name in out else name] = x
     return out
 
 
-def _path(kind: str, data: Any, several: bool) -> Path | None:
-    if data is None or isinstance(data, Mapping): return Path(data[kind]) if data and data.get(kind) else None
-    if several: raise ValueError('data: say which file is whose: data={"judges": "pairs.jsonl"}')
-    return Path(data)
-
-
-def _compared(bench: Bench, given: Mapping[str, Any], against: str,
-              draws: int, seed: int) -> tuple[list[Line], str]:
+def _compared(kind: str, bench: Bench, given: Mapping[str, Any], against: str) -> tuple[list[Line], str]:
     roles = {"yours": given, "package": bench.package, "baseline": bench.baselines}
     taken = [name for name in given if name in {**bench.package, **bench.baselines}]
     if taken: raise OwnError(f"{taken[0]} is the name of one that is compared with; give yours another")
@@ -424,7 +395,7 @@ def _compared(bench: Bench, given: Mapping[str, Any], against: str,
     found = {name: Counted(role, bench.tally(name, f)) for role, ways in roles.items()
              for name, f in ways.items()}
     if base not in found: raise OwnError(f"against: there is no {base!r}; choose from {', '.join(found)}")
-    lines = [*lines_of(bench.kind, found, bench.measures, base, draws, seed)]
+    lines = [*lines_of(kind, found, bench.measures, base)]
     told = {x.measure for x in lines if x.value}  # Data without traps has nothing to say of them
     return [x for x in lines if x.measure in told], base
 
@@ -440,17 +411,16 @@ def compare(
     # That the questions of your file are about, or that are summarized; the sample when not given
     memories: Sequence[Memory] | None = None,
     against: str = "",  # Name of what the differences are from; the package's own way when not given
-    draws: int = 2000,
-    seed: int = 0,
 ) -> Comparison:
     "Functions of your own beside the package's and the simple ones; `judges=[]` shows the latter alone."
     all_ = {"judges": judges, "rankers": rankers, "decays": decays, "embedders": embedders,
             "summarizers": summarizers}
     given = {kind: _named(x) for kind, x in all_.items() if x is not None}
-    if not given: raise ValueError(f"nothing to compare: give {', '.join(f'{k}=' for k in _BENCHES)}")
+    if not given: raise ValueError(f"nothing to compare: give {', '.join(f'{k}=' for k in all_)}")
+    files = data if isinstance(data, Mapping) else dict.fromkeys(given, data)
     lines, facts, bases = list[Line](), {}, {}
     for kind, mine in given.items():
-        bench = _BENCHES[kind](_path(kind, data, len(given) > 1), memories)
-        found, bases[kind] = _compared(bench, mine, against, draws, seed)
+        bench = _BENCHES[kind](Path(files[kind]) if files.get(kind) else None, memories)
+        found, bases[kind] = _compared(kind, bench, mine, against)
         lines, facts[kind] = lines + found, bench.data
     return Comparison(tuple(lines), facts, bases)

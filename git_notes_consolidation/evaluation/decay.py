@@ -148,10 +148,9 @@ def compare_models(
 def tuned(
     reads: Snapshots,
     files: Snapshots,
-    most: int = 100_000,  # Rows to fit to, drawn where there are more
 ) -> Tuned:
     "Fit to the reads if there are enough, else to the files, else keep the twelve projects' numbers."
-    reads, files = (sampled(s, most) for s in (reads, files))
+    reads, files = (sampled(s, 100_000) for s in (reads, files))  # Of more, so many are drawn
     short = {what: too_few(s, what) for what, s in (("reads", reads), ("files", files))}
     notes = [f"too few to fit to, {why}" for why in short.values() if why]
     source = next((what for what, why in short.items() if not why), "")

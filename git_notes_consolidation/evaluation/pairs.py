@@ -6,14 +6,17 @@
 from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from datetime import datetime
 from pathlib import Path
-from typing import Any, get_args, TypeVar
-from ..core.memory import as_utc, Memory
+from pydantic import PlainValidator
+from pydantic.dataclasses import dataclass as labelled
+from typing import Annotated, Any, Literal
+from ..core.memory import Memory
 from ..core.models import Judgment, Relation
 from ..supersession.assertions import ABSTAINS
 from ..supersession.judge import judge_pair
 from .scoring import (
-    load_rows, one_of, Report, score_groups, Scored, Share, share, unlocked_rows, Table, text_field)
+    load_rows, read_row, Report, score_groups, Scored, Share, share, unlocked_rows, _Row, _S, Table, Time)
 from ..core.settings import SubconsciousnessConfig
 from ..similarity.lexical import Embedder
 from ..similarity.lexical import LexicalEmbedder
@@ -23,28 +26,28 @@ from ..consolidation.relate import candidates
 
 # %% auto #0
 __all__ = ['Judge', 'Pair', 'pair_of', 'load_pairs', 'Judged', 'judge_pairs', 'Scores', 'score', 'Failure', 'failures',
-           'report_of', 'evaluate_pairs', 'CandidateReport', 'evaluate_candidates']
+           'report_of', 'evaluate_pairs', 'evaluate_candidates']
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #734d0654
-def _date(text: str) -> Any:
-    try: return as_utc(text)
-    except ValueError: raise ValueError(
-        "date: a date such as 2026-01-31 or 2026-01-31T12:00:00Z is expected") from None
+@labelled(frozen=True)
+class Document:
+    "A memory as it stands in a row."
+    id: str
+    title: str
+    text: str
+    date: Time = datetime(2000, 1, 1)
+    namespace: str = "decisions"
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #c263b9b3
-def memory_of(
-    row: Mapping[str, Any],  # Of the file
-    name: str,  # Field that holds the document: "older", "newer"
-) -> Memory:
+def memory_of(doc: Any) -> Memory:
     "A document of the data as a memory."
-    doc = row.get(name)
-    if not isinstance(doc, dict): raise ValueError(f"{name}: an object with id, title and text is expected")
-    try:
-        title, when = text_field(doc, "title"), text_field(doc, "date", "") or "2000-01-01"
-        text = text_field(doc, "text")
-        return Memory(text_field(doc, "id"), "0" * 40, text_field(doc, "namespace", "decisions"), title[:100],
-                      text if len(title) <= 100 else f"{title}\n\n{text}", _date(when))
-    except ValueError as e: raise ValueError(f"{name}.{e}") from None
+    if isinstance(doc, Memory): return doc
+    d = read_row(doc, Document)
+    return Memory(d.id, "0" * 40, d.namespace, d.title[:100],
+                  d.text if len(d.title) <= 100 else f"{d.title}\n\n{d.text}", d.date)
+
+
+AsMemory = Annotated[Memory, PlainValidator(memory_of)]
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #4075cb7e
 POSITIVE = ("full", "partial")  # Labels of a supersession
@@ -52,20 +55,28 @@ POSITIVE = ("full", "partial")  # Labels of a supersession
 TRAPS = ("trap", "mention")
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #dd1bba4d
-@dataclass(frozen=True)
+@labelled(frozen=True)
 class Pair:
     "An older and a newer memory, and what a careful reader said of them."
     id: str
     source: str  # Where the texts come from
-    older: Memory
-    newer: Memory
-    label: str  # full, partial, coexist or none
-    kind: str  # positive, trap, mention, near, …
-    relation: str | None = None  # duplicate, supersede, merge or coexist, where the data says so
+    older: AsMemory
+    newer: AsMemory
+    label: Literal["full", "partial", "coexist", "none"]
+    kind: str = ""  # positive, trap, mention, near, …; positive or near where the data says nothing
+    relation: Relation | None = None  # Where the data says so
     category: str = ""
     scenario: str = ""
     split: str = "dev"
     row: Mapping[str, Any] = field(default_factory=dict, repr=False, compare=False)  # As it stood in the file
+
+    def __post_init__(self) -> None:
+        only = "goes with the labels full and partial, and with no other"
+        if self.relation and (self.relation == "supersede") != self.positive:
+            raise ValueError(f"relation: supersede {only}")
+        object.__setattr__(self, "kind", self.kind or ("positive" if self.positive else "near"))
+        if (self.kind == "positive") != self.positive: raise ValueError(f"kind: positive {only}")
+        if self.older.id == self.newer.id: raise ValueError("newer.id: a pair needs two documents")
 
     @property
     def positive(self) -> bool:
@@ -74,26 +85,15 @@ class Pair:
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #edd7ce15
 def pair_of(row: Mapping[str, Any]) -> Pair:
-    "A row of a file of pairs; a ValueError begins with the field."
-    label = one_of(row, "label", (*POSITIVE, "coexist", "none"))
-    relation = one_of(row, "relation", get_args(Relation)) if row.get("relation") is not None else None
-    only = "goes with the labels full and partial, and with no other"
-    if relation and (relation == "supersede") != (label in POSITIVE):
-        raise ValueError(f"relation: supersede {only}")
-    older, newer = memory_of(row, "older"), memory_of(row, "newer")
-    if older.id == newer.id: raise ValueError("newer.id: a pair needs two documents")
-    kind = text_field(row, "kind", "positive" if label in POSITIVE else "near")
-    if (kind == "positive") != (label in POSITIVE): raise ValueError(f"kind: positive {only}")
-    return Pair(text_field(row, "id"), text_field(row, "source"), older, newer, label, kind, relation,
-                text_field(row, "category", ""), text_field(row, "scenario", ""),
-                text_field(row, "split", "dev"), row)
+    "A row of a file; a ValueError begins with the field."
+    return read_row({**row, "row": row}, Pair)
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #501ce8cf
 def load_pairs(
     path: Path | str,  # JSON lines
 ) -> tuple[Pair, ...]:  # In the file's order
     "The labelled pairs of a file."
-    return load_rows(path, pair_of)
+    return load_rows(path, Pair)
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #5ded7d4d
 # (older, newer) to what the judge says; none: a model gave no answer
@@ -151,7 +151,6 @@ def judge_pairs(
     pairs: Iterable[Pair],
     judge: Judge = judge_pair,
     turn: bool = True,  # Ask about each turned pair as well; twice the calls
-    step: Callable[[], object] = lambda: None,  # Called after each pair
 ) -> tuple[Judged, ...]:
     "What a judge says of each pair."
     out = []
@@ -159,7 +158,6 @@ def judge_pairs(
         said, failed = _ask(judge, p.older, p.newer)
         back, also = _ask(judge, *swapped(p)) if turn else (None, "")
         out.append(Judged(p, said, back, failed or also))
-        step()
     return tuple(out)
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #a3e903a0
@@ -195,20 +193,14 @@ def score(judged: Sequence[Judged]) -> Scores:
         failed=sum(bool(x.failed) for x in judged))
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #fb74f366
-_S = TypeVar("_S")
-
-
 def score_pairs(
-    rows: Sequence[Any],
-    score: Callable[[Sequence[Any]], _S],
+    rows: Sequence[_Row],
+    score: Callable[[Sequence[_Row]], _S],
     of: Callable[[Any], Pair] = lambda row: row,
 ) -> dict[str, dict[str, _S]]:
-    "Scores by concern and by name: pooled, source, category, kind, split, label."
-    concerns = ("source", "category", "kind", "split", "label")
-    out = score_groups(rows, score, **{c: lambda row, c=c: str(getattr(of(row), c)) for c in concerns})
-    rest = [r for r in rows if of(r).source != "rfc"]
-    if 0 < len(rest) < len(rows): out["pooled"]["outside rfc"] = score(rest)
-    return out
+    "Scores by concern and by name: pooled, source, category, kind, label, split."
+    concerns = ("source", "category", "kind", "label")
+    return score_groups(rows, score, **{c: lambda row, c=c: str(getattr(of(row), c)) for c in concerns})
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #84584cd3
 @dataclass(frozen=True)
@@ -291,42 +283,27 @@ class CandidateScores(Scored):
     recall: Share  # Among the candidates
     end_to_end: Share  # … and found by the judge
 
-# %% ../../nbs/18_evaluation/03_pairs.ipynb #67b48c28
-@dataclass(frozen=True)
-class CandidateReport(Report[CandidateScores, Failure]):
-    "How well the candidate search does, and what it costs; the failures never reach the judge."
-    documents: int
-    candidates: int  # Pairs to judge
-
-    def to_dict(self, most: int | None = None) -> dict[str, Any]:
-        return {"documents": self.documents, "candidates": self.candidates} | super().to_dict(most)
-
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #246105d7
 def evaluate_candidates(
     pairs: Sequence[Pair],
-    embedder: Embedder | None = None,  # The lexical one
+    embedder: Embedder = LexicalEmbedder(),
     k: int = 10,  # Nearest older memories of the same namespace
     *,
     emitted: Collection[str] = (),  # Ids of the pairs that the judge finds a supersession in
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
-    step: Callable[[], object] = lambda: None,  # Called after each source
-) -> CandidateReport:
-    "Which supersessions in the data are among the pairs that the pipeline would judge."
-    embedder = embedder or LexicalEmbedder()
+) -> Report[CandidateScores, Failure]:
+    "Which supersessions in the data are among the pairs that the pipeline would judge, and what it costs."
     near, size, cost = set[str](), 0, 0
     for source in sorted({p.source for p in pairs}):
         mine = [p for p in pairs if p.source == source]
         documents = document_pool(mine)
         found = candidate_pairs(replace(scan_of(documents, embedder, config), nearest=(k, min(k, 5))))
-        either = [(p, {(p.newer.id, p.older.id)}
-                   | ({(p.older.id, p.newer.id)} if p.newer.timestamp == p.older.timestamp else set()))
-                   for p in mine]
-        near |= {p.id for p, ways in either if ways & found}
+        near |= {p.id for p in mine if (p.newer.id, p.older.id) in found
+                 or p.newer.timestamp == p.older.timestamp and (p.older.id, p.newer.id) in found}
         size, cost = size + len(documents), cost + len(found)
-        step()
     there = [p for p in pairs if p.positive]
     def score(rows: Sequence[Pair]) -> CandidateScores:
         return CandidateScores(share(p.id in near for p in rows),
                                share(p.id in near and p.id in emitted for p in rows))
     missed = tuple(_failure("candidate", p) for p in unlocked_rows(there) if p.id not in near)
-    return CandidateReport(score_pairs(there, score), missed, size, cost)
+    return Report(score_pairs(there, score), missed, {"documents": size, "candidates": cost})

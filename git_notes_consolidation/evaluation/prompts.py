@@ -5,15 +5,16 @@
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #be989a47
 from __future__ import annotations
 import json, yaml
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field, fields, replace
-from functools import partial
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cached_property, partial
 from itertools import zip_longest
 from pathlib import Path
+from pydantic.dataclasses import dataclass as labelled
 from typing import Any
-from ..llm.client import ask_in_parts, Heard, Model
+from ..llm.client import Heard, Model
 from ..llm.prompts import (
-    batches, JUDGE, judge_request, odds_request, Prompt)
+    batches, JUDGE, judge_request, Prompt)
 from ..core.settings import SubconsciousnessConfig
 from ..writing.decide import consider, decide, nearest, Neighbour, Pool, threshold_for
 from ..similarity.lexical import Embedder
@@ -23,9 +24,8 @@ from ..llm.protocol import BadReply, NoReply, Usage
 from ..core.models import Judgment
 from ..core.memory import digest, Memory
 from .scoring import (
-    plain, Report, score_groups, Scored, Share, share, unlocked_rows, Table)
+    plain, read_row, Report, score_groups, Scored, Share, share, unlocked_rows, Table)
 from .pairs import Pair
-from ..core.runtime import need
 from ..core.visible import estimate_tokens
 from ..llm.providers import Bound, price
 from ..llm.prompts import PairReply, parse_shape
@@ -33,8 +33,8 @@ from ..llm.protocol import Request
 from ..supersession.judge import SURE, weigh
 
 # %% auto #0
-__all__ = ['Ask', 'FourWayReport', 'evaluate_four_ways', 'right_relation', 'sample', 'Trial', 'offline_trial', 'try_prompt',
-           'trial_row', 'differences', 'trial_requests', 'estimate', 'unanswered_note', 'rank_offline', 'rank_pairs']
+__all__ = ['Ask', 'right_relation', 'evaluate_four_ways', 'sample', 'Trial', 'offline_trial', 'try_prompt', 'trial_row',
+           'differences', 'trial_requests', 'estimate', 'unanswered_note']
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #514df7c6
 def neighbours_of(
@@ -49,6 +49,11 @@ def neighbours_of(
     return nearest(pool, pair.newer, [r[1] for r in rows],
                    floor=threshold_for(config.write_threshold, embedder))
 
+# %% ../../nbs/18_evaluation/04_prompts.ipynb #aaba3488
+def right_relation(pair: Pair) -> str:
+    "The relation that is right; where none is given, whether it is a supersession."
+    return pair.relation or ("supersede" if pair.positive else "coexist")
+
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #fb628b10
 @dataclass(frozen=True)
 class WriteOutcome:
@@ -60,11 +65,9 @@ class WriteOutcome:
     by: str = ""  # Who judged: "remember" or "llm"
 
     @property
-    def id(self) -> str: return self.pair.id
-    @property
     def split(self) -> str: return self.pair.split
     @property
-    def gold(self) -> str: return self.pair.relation or ""
+    def gold(self) -> str: return right_relation(self.pair)
     @property
     def wrong(self) -> bool:
         "Was something done that is not right? Adding is no such act."
@@ -86,24 +89,23 @@ def model_of(
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #7b7eeafe
 def write_outcomes(
     pairs: Iterable[Pair],
-    embedder: Embedder | None = None,  # The lexical one
+    embedder: Embedder = LexicalEmbedder(),
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
     ask: Ask | None = None,  # None: nobody is asked
-    step: Callable[[], object] = lambda: None,  # Called after each pair
 ) -> tuple[WriteOutcome, ...]:  # Of the pairs whose relation is known
     "What `remember` would do with the newer memory of each pair."
-    known, open_ = embedder or LexicalEmbedder(), list[tuple[Memory, Memory]]()
-    found = [(p, neighbours_of(p, known, config)) for p in pairs if p.relation]
+    open_ = list[tuple[Memory, Memory]]()
+    found = [(p, neighbours_of(p, embedder, config)) for p in pairs if p.relation]
     def note(asked: Sequence[tuple[Memory, Memory]]) -> list[None]:
         open_.extend(asked)
         return [None] * len(asked)
     if ask:
-        for p, near in found: consider(p.newer, near, known, note)
+        for p, near in found: consider(p.newer, near, embedder, note)
     said = iter(ask(open_) if ask and open_ else ())
+    def answer(asked: Sequence[Any]) -> list[Judgment | None]: return [next(said) for _ in asked]
     def one(p: Pair, near: list[Neighbour]) -> WriteOutcome:
-        judged = consider(p.newer, near, known, (lambda asked: [next(said) for _ in asked]) if ask else None)
+        judged = consider(p.newer, near, embedder, answer if ask else None)
         d = decide(judged, config)
-        step()
         return WriteOutcome(p, "coexist" if d.relation == "none" else d.relation,
                             d.asked[0].judgment.relation if d.asked else "", bool(near),
                        judged[0].by if judged else "")
@@ -130,37 +132,24 @@ def score_four_ways(rows: Sequence[WriteOutcome]) -> FourWay:
                    Table.of((x.gold, act_once_answered(x)) for x in rows),
                    share(bool(x.asked) for x in rows), share(x.wrong for x in rows))
 
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #736860eb
-@dataclass(frozen=True)
-class FourWayReport(Report[FourWay, Any]):
-    "How the four relations come out."
-    usage: Usage | None = None  # Of a language model; none: nobody was asked
-    heard: Heard | None = None  # How many pairs it was asked about, and how many answers were taken
-
-    def to_dict(self, most: int | None = None) -> dict[str, Any]:
-        model = {"pairs": self.heard.to_dict() if self.heard else None}
-        return {**plain(self.scores), "model": self.usage.to_dict() | model if self.usage else None}
-
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #1f435269
 def evaluate_four_ways(
     pairs: Iterable[Pair],
-    embedder: Embedder | None = None,  # The lexical one
+    embedder: Embedder = LexicalEmbedder(),
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
     # The environment, for the model that the configuration names; none: nobody is asked
     env: Mapping[str, str] | None = None,
-    step: Callable[[], object] = lambda: None,  # Called after each pair
-) -> FourWayReport:
-    "Remember the newer memory of each pair, and count."
-    def report(rows: Sequence[WriteOutcome], *model: Any) -> FourWayReport:
-        scores = score_groups(rows, score_four_ways, split=lambda x: x.split,
-                              category=lambda x: x.pair.category)
-        return FourWayReport(scores, (), *model)
+) -> Report[FourWay, Any]:
+    "Remember the newer memory of each pair, and count; with a model also what it cost and what was taken."
+    def report(rows: Sequence[WriteOutcome], model: Any = None) -> Report[FourWay, Any]:
+        return Report(score_groups(rows, score_four_ways, category=lambda x: x.pair.category), (),
+                      {"model": model})
     if env is None or config.llm_provider == "off":
-        return report(write_outcomes(pairs, embedder, config, step=step))
+        return report(write_outcomes(pairs, embedder, config))
     with get_client(config, env) as client:
         model = model_of(client)
-        rows = write_outcomes(pairs, embedder, config, model.judge, step)
-        return report(rows, client.usage(), model.heard["pairs"])
+        rows = write_outcomes(pairs, embedder, config, model.judge)
+        return report(rows, client.usage().to_dict() | {"pairs": model.heard["pairs"].to_dict()})
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #dd22d6ff
 class PromptError(ValueError):
@@ -175,58 +164,58 @@ _Text.add_representer(str, lambda d, s: d.represent_scalar("tag:yaml.org,2002:st
                                                            style="|" if "\n" in s else None))
 
 
-def prompt_yaml(prompt: Prompt = JUDGE) -> str:
-    "The prompt as a file, to be edited."
-    shown = [{"older": old, "newer": new, "answer": {f: getattr(a, f) for f in prompt.fields}}
-             for old, new, a in prompt.examples]
-    whole = asdict(prompt) | {"examples": shown, "fields": [*prompt.fields]}
+def prompt_yaml() -> str:
+    "The package's prompt as a file, to be edited."
+    shown = [{"older": old, "newer": new, "answer": {f: getattr(a, f) for f in JUDGE.fields}}
+             for old, new, a in JUDGE.examples]
+    whole = asdict(JUDGE) | {"examples": shown, "fields": [*JUDGE.fields]}
     del whole["name"]  # That of the file: it is another prompt as soon as it is edited
     return yaml.dump(whole, Dumper=_Text, sort_keys=False, allow_unicode=True, width=100)
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #47845a5f
-def _example(given: Any, wanted: Collection[str]) -> tuple[str, str, PairReply]:
-    if not isinstance(given, dict) or given.keys() != {"older", "newer", "answer"}:
-        raise ValueError("examples: an object with older, newer and answer is expected")
-    answer = given["answer"] if isinstance(given["answer"], dict) else {}
-    if answer.keys() != set(wanted): raise ValueError(f"examples: an answer needs {', '.join(wanted)}")
-    rest = {"quote": None, "reason": "", "kind": None, "confidence": "high"}
-    return str(given["older"]), str(given["newer"]), parse_shape(json.dumps(rest | answer), PairReply)
+@labelled(frozen=True)
+class Example:
+    "Two memories, and what is to be said of them."
+    older: str
+    newer: str
+    answer: Mapping[str, Any]
 
 
-def _prompt(given: Any, base: Prompt) -> Prompt:
-    "The prompt of a parsed file; a ValueError says what is wrong."
-    known = {f.name for f in fields(Prompt)}
-    if not isinstance(given, dict) or not given.keys() <= known:
-        raise ValueError(f"a mapping of {', '.join(sorted(known))} is expected, and nothing else")
-    new = asdict(base) | {"examples": base.examples} | given
-    for name, marks in (("system", ()), ("template", ("{memories}", "{pairs}"))):
-        if not isinstance(new[name], str) or not all(m in new[name] for m in marks):
-            raise ValueError(" ".join((f"{name}: a text is expected", *(f"with {m} in it" for m in marks))))
-    wanted = tuple(map(str, new["fields"])) if isinstance(new["fields"], list | tuple) else ()
-    # Without a quotation nothing is believed
-    if not {"quote", "relation"} <= set(wanted) <= set(JUDGE.fields):
-        raise ValueError(f"fields: quote and relation, and any of {', '.join(JUDGE.fields)}")
-    if "examples" in given: new["examples"] = tuple(_example(x, wanted) for x in given["examples"] or ())
-    return Prompt(**new | {"name": str(new["name"]), "fields": wanted})
+@labelled(frozen=True, config={"extra": "forbid"})
+class PromptFile:
+    "What a file may change of the package's prompt."
+    name: str
+    system: str = JUDGE.system
+    template: str = JUDGE.template
+    fields: tuple[str, ...] = JUDGE.fields
+    examples: tuple[Example, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not all(mark in self.template for mark in ("{memories}", "{pairs}")):
+            raise ValueError("template: a text with {memories} and {pairs} in it is expected")
+        # Without a quotation nothing is believed
+        if not {"quote", "relation"} <= {*self.fields} <= {*JUDGE.fields}:
+            raise ValueError(f"fields: quote and relation, and any of {', '.join(JUDGE.fields)}")
+        if any(x.answer.keys() != {*self.fields} for x in self.examples or ()):
+            raise ValueError(f"examples: an answer needs {', '.join(self.fields)}")
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #807e26e6
 def read_prompt(
     path: Path | str,  # YAML
-    base: Prompt = JUDGE,  # What the file leaves out; its name is that of the file
-) -> Prompt:
+) -> Prompt:  # What the file leaves out is that of the package, its name that of the file
     "The prompt of a file."
-    try: return _prompt(yaml.safe_load(Path(path).read_text(encoding="utf-8")),
-                        replace(base, name=Path(path).stem))
+    rest = {"quote": None, "reason": "", "kind": None, "confidence": "high"}
+    try:
+        given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        f = read_row({"name": Path(path).stem, **given}, PromptFile)
+        shown = ((x.older, x.newer, parse_shape({**rest, **x.answer}, PairReply)) for x in f.examples or ())
+        return Prompt(f.name, f.system, f.template,
+                      JUDGE.examples if f.examples is None else tuple(shown), f.fields)
     except OSError as e: raise PromptError(f"{path} cannot be read: {e.strerror}") from None
     except (ValueError, TypeError, RecursionError, yaml.YAMLError) as e:
         raise PromptError(f"{path}: {e}") from None
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #c7d21ce1
-def right_relation(pair: Pair) -> str:
-    "The relation that is right; where none is given, whether it is a supersession."
-    return pair.relation or ("supersede" if pair.positive else "coexist")
-
-
 def sample(
     pairs: Iterable[Pair],
     most: int | None = None,  # None: all
@@ -250,48 +239,42 @@ class Trial:
     unanswered: tuple[Pair, ...] = ()  # Not scored
     why: str = ""  # Why nobody answered, of the first of them
 
-    @property
-    def done(self) -> tuple[str, ...]:
-        "The relation that would be acted on, for each pair."
-        return tuple(j.relation if j and j.confidence >= SURE else "coexist" for j in self.said)
+    @cached_property
+    def rows(self) -> tuple[WriteOutcome, ...]:
+        "What would be done with each pair: only what is sure is."
+        def one(p: Pair, j: Judgment | None) -> WriteOutcome:
+            said, sure = j.relation if j else "coexist", bool(j and j.confidence >= SURE)
+            return WriteOutcome(p, said if sure else "coexist", "" if sure or said == "coexist" else said)
+        return tuple(map(one, self.pairs, self.said))
 
     @property
-    def four(self) -> Table:
-        "What is right and what would be done, of the pairs whose relation is known."
-        return Table.of((p.relation, d) for p, d in zip(self.pairs, self.done) if p.relation)
+    def done(self) -> tuple[str, ...]: return tuple(x.done for x in self.rows)
 
     @property
-    def precision(self) -> Share:
-        "Of what would be hidden as outdated, what is."
-        return share(p.positive for p, d in zip(self.pairs, self.done) if d == "supersede")
+    def four(self) -> Table: return score_four_ways(self.rows).done
 
     @property
-    def recall(self) -> Share:
-        "Of what is outdated, what would be hidden."
-        return share(d == "supersede" for p, d in zip(self.pairs, self.done) if p.positive)
+    def precision(self) -> Share: return self.four.precision("supersede")
 
     @property
-    def wrong(self) -> Share:
-        "Of all pairs, those with which something wrong would be done."
-        return share(d not in ("coexist", right_relation(p)) for p, d in zip(self.pairs, self.done))
+    def recall(self) -> Share: return self.four.recall("supersede")
+
+    @property
+    def wrong(self) -> Share: return score_four_ways(self.rows).wrong
 
     @property
     def asked(self) -> Share:
         "Of the questions that would be left, those that propose what is right."
-        return share(j.relation == right_relation(p) for p, j in zip(self.pairs, self.said)
-                     if j and j.relation != "coexist" and j.confidence < SURE)
+        return share(x.asked == x.gold for x in self.rows if x.asked)
 
     @property
     def answered(self) -> Share: return share(j is not None for j in self.said)
 
     def to_dict(self) -> dict[str, Any]:
         "For JSON."
-        shares = {
-            k: getattr(self, k).to_dict()
-            for k in ("answered", "precision", "recall", "wrong", "asked")
-        }
-        return {"name": self.name, **shares, "four_way": self.four.to_dict(), "refused": dict(self.refused),
-                "unanswered": len(self.unanswered), "usage": self.usage.to_dict()}
+        names = ("name", "answered", "precision", "recall", "wrong", "asked", "refused", "usage")
+        return plain({k: getattr(self, k) for k in names}
+                     | {"four_way": self.four, "unanswered": len(self.unanswered)})
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #9a09596c
 def offline_trial(pairs: Sequence[Pair]) -> Trial:
@@ -312,19 +295,14 @@ def try_prompt(
 ) -> Trial:
     "What a model says that is asked in the words of a prompt, as many pairs a call as in a run."
     pairs, heard = in_no_order(pairs), Heard()
-    memories = [(p.older, p.newer) for p in pairs]
-    def question(part: Sequence[int]) -> tuple[Request, Callable[[str], Any]]:
-        return judge_request([memories[i] for i in part], prompt=prompt)
-    said = dict(ask_in_parts(partial(ask_all, client, progress=progress),
-                             batches(memories, client.pace.pairs), question))
-    nobody = [i for i, x in said.items() if isinstance(x, NoReply)]
-    there = [i for i in range(len(pairs)) if i not in nobody]
-    for i in there:
-        if isinstance(said[i], BadReply): heard.refuse(said[i])
-    return Trial(prompt.name, tuple(pairs[i] for i in there),
-                 tuple(None if isinstance(said[i], BadReply) else said[i] for i in there),
-                 dict(heard.refused), client.usage(), tuple(pairs[i] for i in nobody),
-                 str(said[nobody[0]]) if nobody else "")
+    said = model_of(client, prompt, progress).answers([(p.older, p.newer) for p in pairs])
+    there = [(p, x) for p, x in zip(pairs, said) if not isinstance(x, NoReply)]
+    for _, x in there:
+        if isinstance(x, BadReply): heard.refuse(x)
+    nobody = [(p, x) for p, x in zip(pairs, said) if isinstance(x, NoReply)]
+    return Trial(prompt.name, tuple(p for p, _ in there),
+                 tuple(None if isinstance(x, BadReply) else x for _, x in there), dict(heard.refused),
+                 client.usage(), tuple(p for p, _ in nobody), str(nobody[0][1]) if nobody else "")
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #3a879de2
 def trial_row(t: Trial) -> dict[str, Any]:
@@ -347,11 +325,10 @@ def differences(
     "The pairs with which different things would be done, of those that both have an answer for."
     def told(j: Judgment | None) -> str:
         return f"{j.relation} {j.confidence:.2f}: {j.reason}" if j else "no answer that could be used"
-    others = {p.id: (j, done) for p, j, done in zip(b.pairs, b.said, b.done)}
-    both = [(p, j, done, *others[p.id]) for p, j, done in zip(a.pairs, a.said, a.done) if p.id in others]
-    return [{"pair": p.id, "older": p.older.text, "newer": p.newer.text, "right": right_relation(p),
-             "first": told(mine), "second": told(theirs)}
-            for p, mine, done, theirs, other in both if done != other]
+    theirs = {x.pair.id: (j, x.done) for x, j in zip(b.rows, b.said)}
+    return [{"pair": x.pair.id, "older": x.pair.older.text, "newer": x.pair.newer.text, "right": x.gold,
+             "first": told(j), "second": told(other[0])}
+            for x, j in zip(a.rows, a.said) if (other := theirs.get(x.pair.id)) and other[1] != x.done]
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #7d1bb9b2
 def trial_requests(
@@ -362,11 +339,6 @@ def trial_requests(
     "What a trial asks, if every answer is taken."
     asked = [(p.older, p.newer) for p in in_no_order(pairs)]
     return [judge_request([asked[i] for i in part], prompt=prompt)[0] for part in batches(asked, size)]
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #902e2136
-def odds_requests(pairs: Sequence[Pair]) -> list[Request]:
-    "What a ranking asks: one call for each pair."
-    return [odds_request(p.older, p.newer)[0] for p in pairs]
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #b122bf6e
 def estimate(
@@ -395,39 +367,3 @@ def unanswered_note(
     return (f"{t.name}: {len(t.unanswered)} of {of} pairs {said}; they are not scored. Asking about "
             f"them takes {len(asked)} calls, {bound.tokens_in:,} tokens in and at most "
             f"{bound.tokens_out:,} out.")
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #57f20c6b
-@dataclass(frozen=True)
-class Ranking(Scored):
-    "How well an order puts outdated pairs first."
-    name: str
-    n: int  # Pairs with a number
-    auc: float | None  # Area under the ROC curve; none where all pairs are of one kind
-    average_precision: float | None
-    usage: Usage = Usage()
-
-
-def _ranking(name: str, pairs: Sequence[Pair], odds: Sequence[float | None],
-             usage: Usage = Usage()) -> Ranking:
-    known = [(p.positive, x) for p, x in zip(pairs, odds) if x is not None]
-    truth, scores = [t for t, _ in known], [x for _, x in known]
-    if len({*truth}) < 2: return Ranking(name, len(known), None, None, usage)
-    metrics = need("sklearn.metrics", "consolidation")
-    return Ranking(name, len(known), float(metrics.roc_auc_score(truth, scores)),
-                   float(metrics.average_precision_score(truth, scores)), usage)
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #d6da7556
-def rank_offline(pairs: Sequence[Pair]) -> Ranking:
-    "By the confidence of the judge that needs no model."
-    said = [weigh(p.older, p.newer) for p in pairs]
-    return _ranking("offline", pairs, [j.confidence if j.relation == "supersede" else 0.0 for j in said])
-
-
-def rank_pairs(
-    pairs: Sequence[Pair],
-    client: Client,  # Nobody else's
-    progress: Callable[[int, int], None] = lambda done, of: None,
-) -> Ranking:
-    "By the probability of a yes."
-    odds = model_of(client, progress=progress).odds([(p.older, p.newer) for p in pairs])
-    return _ranking("yes or no", pairs, odds, client.usage())

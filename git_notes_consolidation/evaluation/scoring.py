@@ -4,34 +4,36 @@
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #686a615e
 from __future__ import annotations
-import json, math
+import json, math, re
 from collections import Counter, defaultdict
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, fields, replace
+from dataclasses import dataclass, field, fields
+from functools import cache
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Generic, get_args, Protocol, TypeVar
+from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter, ValidationError
+from pydantic.dataclasses import dataclass as labelled
+from typing import Annotated, Any, Generic, get_args, NamedTuple, Protocol, TypeVar
 from ..core.models import Relation, TemporalReference
 from datetime import datetime, timedelta
 from ..temporal.resolve import find_references
 from ..recall.search import MemoryResult
-from ..core.memory import Memory
+from ..core.memory import as_utc, Memory
 
 # %% auto #0
-__all__ = ['RELATIONS', 'LOCKED', 'wilson', 'Share', 'share', 'rounded', 'Table', 'plain', 'Scored', 'Report', 'score_groups',
-           'DataError', 'load_rows', 'fixture', 'unlocked_rows', 'load_dated', 'Outcome', 'outcome', 'Accuracy',
-           'evaluate_dates', 'load_questions', 'sample_questions', 'retrieval', 'evaluate_recall']
+__all__ = ['RELATIONS', 'LOCKED', 'wilson', 'Share', 'share', 'rounded', 'Table', 'plain', 'Scored', 'Report', 'Row',
+           'score_groups', 'DataError', 'read_row', 'load_rows', 'fixture', 'unlocked_rows', 'load_dated', 'Outcome',
+           'outcome', 'Accuracy', 'evaluate_dates', 'load_questions', 'sample_questions', 'evaluate_recall']
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #98c1d2a4
 def wilson(
     k: int,  # Hits
     n: int,  # Of so many
-    z: float = 1.96,  # Standard deviations; 1.96 is 95 %
 ) -> tuple[float, float]:  # Lower and upper end, 0 to 1
-    "The interval in which the true share lies with the given confidence."
+    "The 95 % interval of a share."
     if not 0 <= k <= n: raise ValueError(f"{k} of {n} is no share")
     if not n: return 0.0, 1.0
-    p, zz = k / n, z * z
+    p, z, zz = k / n, 1.96, 1.96 ** 2
     middle, half = p + zz / (2 * n), z * math.sqrt(p * (1 - p) / n + zz / (4 * n * n))
     return (middle - half) / (1 + zz / n) if k else 0.0, (middle + half) / (1 + zz / n) if k < n else 1.0
 
@@ -50,8 +52,8 @@ class Share:
     def to_dict(self) -> dict[str, Any]:
         "With both ends of its interval."
         low, high = wilson(self.k, self.n)
-        return {"k": self.k, "n": self.n, "value": rounded(self.value), "low": rounded(low),
-                "high": rounded(high)}
+        ends = {"value": self.value, "low": low, "high": high}
+        return {"k": self.k, "n": self.n, **{name: rounded(x) for name, x in ends.items()}}
 
     def __str__(self) -> str:
         low, high = wilson(self.k, self.n)
@@ -141,6 +143,7 @@ class Report(Generic[_S, _F]):
     "Numbers of everything, examples of what may be looked at."
     scores: Mapping[str, Mapping[str, _S]]  # Concern to name to scores
     failures: tuple[_F, ...]
+    facts: Mapping[str, Any] = field(default_factory=dict)  # What it cost, where it cost something
 
     @property
     def all(self) -> _S: return self.scores["pooled"]["all"]
@@ -148,18 +151,28 @@ class Report(Generic[_S, _F]):
     def to_dict(
         self, most: int | None = None,  # Failures; all when not given
     ) -> dict[str, Any]:
-        return {**plain(self.scores), "failures": plain(self.failures[:most])}
+        return {**plain(self.facts), **plain(self.scores), "failures": plain(self.failures[:most])}
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #366844c0
+class Row(Protocol):
+    "A labelled row, or what came of one."
+    @property
+    def split(self) -> str: ...
+
+
+_Row = TypeVar("_Row", bound=Row)
+LOCKED = "locked"  # A split of which nothing but numbers is told
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #d6e96ea8
 def score_groups(
-    rows: Iterable[_R],
-    score: Callable[[Sequence[_R]], _S],
-    **concerns: Callable[[_R], str],  # What a row's name is
+    rows: Iterable[_Row],
+    score: Callable[[Sequence[_Row]], _S],
+    **concerns: Callable[[_Row], str],  # What a row's name is
 ) -> dict[str, dict[str, _S]]:  # Concern to name to scores
-    "The scores of all rows, and of those of each name."
+    "The scores of all rows, and of those of each name; the halves are a concern of all."
     rows = list(rows)
     out = {"pooled": {"all": score(rows)}}
-    for concern, of in concerns.items():
+    for concern, of in (concerns | {"split": lambda r: r.split}).items():
         names = sorted({of(r) for r in rows} - {""})
         out[concern] = {name: score([r for r in rows if of(r) == name]) for name in names}
     return out
@@ -169,31 +182,35 @@ class DataError(ValueError):
     "Labelled data that cannot be used; says in which file, line and field."
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #2374beb6
-def text_field(row: Mapping[str, Any], name: str, default: str | None = None) -> str:
-    value = row.get(name, default)
-    if not isinstance(value, str):
-        raise ValueError(f"{name}: text is expected" + ("" if name in row else ", and it is missing"))
-    return value
+_adapter: Any = cache(TypeAdapter)
 
 
-def one_of(row: Mapping[str, Any], name: str, known: Sequence[str]) -> str:
-    value = text_field(row, name)
-    if value not in known: raise ValueError(f"{name}: one of {', '.join(known)} is expected")
-    return value
+def read_row(row: Any, shape: type[_R]) -> _R:
+    "A row in its shape; a ValueError begins with the field, and quotes nothing of the row."
+    try: return _adapter(shape).validate_python(row)
+    except ValidationError as e:
+        first = e.errors(include_input=False, include_url=False)[0]
+        where = ".".join(map(str, first["loc"]))
+        said = re.sub("(?i)tuple|frozenset", "list", first["msg"].removeprefix("Value error, "))
+        raise ValueError(f"{where}: {said}" if where else said) from None
 
-# %% ../../nbs/18_evaluation/01_scoring.ipynb #366844c0
-class Row(Protocol):
-    "What labelled rows have in common."
-    @property
-    def id(self) -> str: ...
-    @property
-    def split(self) -> str: ...
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #292481e0
+def _time(x: Any) -> datetime:
+    try:
+        as_utc(when := x if isinstance(x, datetime) else datetime.fromisoformat(x))
+        return when
+    except (TypeError, ValueError, OverflowError):
+        raise ValueError("a time such as 2026-03-31T09:00:00 is expected") from None
+
+Time = Annotated[datetime, PlainValidator(_time)]
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #25ec903b
-_Row = TypeVar("_Row", bound=Row)
-
-def load_rows(path: Path | str, parse: Callable[[Mapping[str, Any]], _Row]) -> tuple[_Row, ...]:
-    out: dict[str, tuple[int, _Row]] = {}
+def load_rows(
+    path: Path | str,  # JSON lines
+    shape: type[_Row],
+) -> tuple[_Row, ...]:  # In the file's order
+    "The rows of a file, each with an id of its own."
+    lines_of, out = dict[str, int](), list[_Row]()
     try: lines = Path(path).read_text(encoding="utf-8").split("\n")
     except (OSError, UnicodeDecodeError) as e: raise DataError(
         f"{path} cannot be read: {getattr(e, 'strerror', None) or 'it is not UTF-8'}") from None
@@ -201,15 +218,15 @@ def load_rows(path: Path | str, parse: Callable[[Mapping[str, Any]], _Row]) -> t
         if not line.strip(): continue
         try:
             if not isinstance(row := json.loads(line), dict): raise ValueError("a JSON object is expected")
-            x = parse(row)
-            if x.id in out: raise ValueError(f"id: it stands in line {out[x.id][0]} already")
+            out.append(read_row(row | {"row": row}, shape))
+            if (at := lines_of.setdefault(row["id"], n)) < n:
+                raise ValueError(f"id: it stands in line {at} already")
         except json.JSONDecodeError as e: raise DataError(
             f"{path}, line {n}: not JSON: {e.msg} at character {e.pos + 1}") from None
         except RecursionError: raise DataError(f"{path}, line {n}: nested too deep for a row") from None
         except ValueError as e: raise DataError(f"{path}, line {n}: {e}") from None
-        out[x.id] = n, x
     if not out: raise DataError(f"{path} holds no rows")
-    return tuple(x for _, x in out.values())
+    return tuple(out)
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #9576da63
 def fixture(
@@ -220,60 +237,51 @@ def fixture(
     return Path(str(files("git_notes_consolidation") / "data" / f"{name}.{ending}"))
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #1e66ebe2
-LOCKED = "locked"
-
-
 def unlocked_rows(rows: Iterable[_Row]) -> list[_Row]:
     "The rows that may be looked at: all but the locked half."
     return [r for r in rows if r.split != LOCKED]
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #580c16b1
 Interval = tuple[datetime, "datetime | None"]  # Half-open; no end where it is open
+Local = Annotated[Time, AfterValidator(lambda t: t.replace(tzinfo=None))]
 
 
-@dataclass(frozen=True)
+@labelled(frozen=True)
 class Dated:
     "A labelled phrase, or a line without one."
     id: str
     text: str
-    reference: datetime  # When it was said
+    reference: Local  # When it was said
     phrase: str = ""  # Empty: there is no date in the text
     offset: int = 0
-    golds: tuple[Interval, ...] = ()  # Any of them is right
+    expected_start: Local | None = None
+    expected_end: Local | None = None
+    alternatives: tuple[tuple[Local, Local | None], ...] = ()  # As good as the expected one
     grain: str = ""
     core: bool = True  # What was said when is all it takes
     kind: str = ""
+    strict: bool = False  # Is it known that there is no date?
     split: str = "dev"
 
-# %% ../../nbs/18_evaluation/01_scoring.ipynb #f354d097
-def _time(row: Mapping[str, Any], name: str) -> datetime:
-    try: return datetime.fromisoformat(text_field(row, name)).replace(tzinfo=None)
-    except ValueError as e: raise ValueError(
-        f"{name}: a time such as 2026-03-31T09:00:00 is expected ({e})") from None
+    def __post_init__(self) -> None:
+        if not self.strict and not self.phrase:
+            raise ValueError("phrase: give the words of the date, or \"strict\": true where there is none")
+        if not self.text.startswith(self.phrase, self.offset):
+            raise ValueError("offset: the phrase does not stand there")
+        if self.phrase and not self.expected_start: raise ValueError("expected_start: a time is expected")
 
-# %% ../../nbs/18_evaluation/01_scoring.ipynb #a063d7c1
-def dated_of(row: Mapping[str, Any]) -> Dated:
-    "A row of a file; a ValueError begins with the field."
-    said = (text_field(row, "id"), text_field(row, "text"), _time(row, "reference"))
-    plain = Dated(*said, kind=text_field(row, "kind", ""), split=text_field(row, "split", "dev"))
-    if "strict" in row: return plain
-    at, phrase = row.get("offset"), text_field(row, "phrase")
-    if not isinstance(at, int) or plain.text[at:at + len(phrase)] != phrase:
-        raise ValueError("offset: the phrase does not stand there")
-    def golds() -> Iterable[Interval]:
-        for a, b in [(row.get("expected_start"), row.get("expected_end")), *row.get("alternatives", [])]:
-            pair = {"expected_start": a, "expected_end": b}
-            yield _time(pair, "expected_start"), _time(pair, "expected_end") if b else None
-    core = bool(row.get("core"))
-    return replace(plain, phrase=phrase, offset=at, golds=tuple(golds()) if core else (),
-                   grain=text_field(row, "grain", ""), core=core)
+    @property
+    def golds(self) -> tuple[Interval, ...]:
+        "Any of them is right."
+        first = ((self.expected_start, self.expected_end),) if self.expected_start else ()
+        return first + self.alternatives
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #88574210
 def load_dated(
     path: Path | str,  # JSON lines
 ) -> tuple[Dated, ...]:
     "The labelled phrases of a file."
-    return load_rows(path, dated_of)
+    return load_rows(path, Dated)
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #1a92a9c9
 _DAY = timedelta(days=1)
@@ -307,8 +315,6 @@ class Outcome:
     exact: bool
 
     @property
-    def id(self) -> str: return self.row.id
-    @property
     def split(self) -> str: return self.row.split
 
     def to_dict(self) -> dict[str, Any]:
@@ -320,15 +326,13 @@ class Outcome:
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #5048e25f
 def outcome(row: Dated, resolve: Resolver = find_references) -> Outcome:
     "The best overlap of what was found with what was meant."
-    refs = [(r, r.interval[0].replace(tzinfo=None), r.interval[1].replace(tzinfo=None))
-            for r in resolve(row.text, row.reference) if r.interval]
-    said = tuple((r.original_text, a, b) for r, a, b in refs)
+    refs = [(r, *r.interval) for r in resolve(row.text, row.reference) if r.interval]
+    said = tuple((r.original_text, a.replace(tzinfo=None), b.replace(tzinfo=None)) for r, a, b in refs)
     if not row.phrase: return Outcome(row, said, False, not refs, not refs)
     end = row.offset + len(row.phrase)
-    over = [(min(r.span[1], end) - max(r.span[0], row.offset), a, b) for r, a,
-            b in refs if r.span[0] < end and r.span[1] > row.offset]
-    if not over: return Outcome(row, said, False, False, False)
-    _, a, b = max(over, key=lambda x: x[0])
+    shared = [min(r.span[1], end) - max(r.span[0], row.offset) for r, _, _ in refs]
+    if max(shared, default=0) <= 0: return Outcome(row, said, False, False, False)
+    _, a, b = said[shared.index(max(shared))]
     return Outcome(row, said, True, any(_right(row.grain, a, b, g) for g in row.golds),
                    any(_exact(a, b, g) for g in row.golds))
 
@@ -353,49 +357,35 @@ def accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
 def evaluate_dates(
     rows: Iterable[Dated],
     resolve: Resolver = find_references,
-    step: Callable[[], None] = lambda: None,  # Called after each row
 ) -> Report[Accuracy, Outcome]:
     "How good a resolver is."
-    outcomes = []
-    for row in rows: outcomes.append(outcome(row, resolve)); step()
-    scores = score_groups(outcomes, accuracy, split=lambda o: o.split, kind=lambda o: o.row.kind or "–")
+    outcomes = [outcome(row, resolve) for row in rows]
+    scores = score_groups(outcomes, accuracy, kind=lambda o: o.row.kind or "–")
     return Report(scores, tuple(o for o in unlocked_rows(outcomes) if o.row.core and not o.right))
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #083372cb
-@dataclass(frozen=True)
+@labelled(frozen=True)
 class Question:
     "A question, and the memories that hold its answer."
     id: str
     question: str
-    keys: frozenset[str]  # Any of them will do
+    keys: frozenset[str] = Field(min_length=1)  # Any of them will do
     namespace: str | None = None  # Where the question asks for one
-    kind: str = ""
     split: str = "dev"
-
-# %% ../../nbs/18_evaluation/01_scoring.ipynb #7802b39b
-def question_of(row: Mapping[str, Any]) -> Question:
-    "A row of a file; a ValueError begins with the field."
-    keys = row.get("keys")
-    if not isinstance(keys, list) or not keys or not all(isinstance(k, str) for k in keys):
-        raise ValueError("keys: a list of memories' names is expected")
-    namespace = text_field(row, "namespace") if row.get("namespace") is not None else None
-    more = {"kind": text_field(row, "kind", ""), "split": text_field(row, "split", "dev")}
-    return Question(text_field(row, "id"), text_field(row, "question"), frozenset(keys), namespace, **more)
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #c8d0c1f1
 def load_questions(
     path: Path | str,  # JSON lines
 ) -> tuple[Question, ...]:
     "The labelled questions of a file."
-    return load_rows(path, question_of)
+    return load_rows(path, Question)
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #2bbc9fdb
 def sample_questions(memories: Iterable[Memory]) -> tuple[Question, ...]:
     "The sample's questions, with the memories that answer them."
     titles: dict[str, set[str]] = defaultdict(set)
     for m in memories: titles[m.summary].add(m.id)
-    rows = [json.loads(line) for line in fixture("sample_questions").read_text(encoding="utf-8").splitlines()
-            if line.strip()]
+    rows = [*map(json.loads, fixture("sample_questions").read_text(encoding="utf-8").splitlines())]
     lost = [t for r in rows for t in r["answers"] if t not in titles]
     if lost: raise DataError(f"no memory of the sample is called {lost[0]!r}")
     return tuple(Question(f"sample-{i:02}", r["question"],
@@ -403,17 +393,10 @@ def sample_questions(memories: Iterable[Memory]) -> tuple[Question, ...]:
                           r in enumerate(rows, 1))
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #d2061a44
-@dataclass(frozen=True)
-class SearchOutcome:
+class SearchOutcome(NamedTuple):
     "What a search made of a question."
-    question: Question
     rank: int | None  # Of the first answer, from 1; none: not among those shown
     repeated: tuple[bool, ...]  # For each result: does an earlier one say the same?
-
-    @property
-    def id(self) -> str: return self.question.id
-    @property
-    def split(self) -> str: return self.question.split
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #6d7eff93
 def search_outcome(q: Question, results: Sequence[MemoryResult]) -> SearchOutcome:
@@ -425,32 +408,25 @@ def search_outcome(q: Question, results: Sequence[MemoryResult]) -> SearchOutcom
         text = " ".join(f"{r.summary}\n{r.content}".lower().split())
         repeated.append(text in seen)
         seen.add(text)
-    return SearchOutcome(q, rank, tuple(repeated))
+    return SearchOutcome(rank, tuple(repeated))
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #a130ba66
 @dataclass(frozen=True)
 class Retrieval(Scored):
     "How well questions are answered."
-    recall: Share  # With an answer among the first k
+    recall: Share  # With an answer among the first five
     first: Share  # … in the first place
     mrr: float  # Mean reciprocal rank
     repeats: Share  # Results that say what an earlier one said
-
-# %% ../../nbs/18_evaluation/01_scoring.ipynb #d9c3e991
-def retrieval(all_: Sequence[SearchOutcome], k: int = 5) -> Retrieval:
-    "The figures over some questions."
-    mrr = sum(1 / s.rank for s in all_ if s.rank) / len(all_) if all_ else 0.0
-    return Retrieval(share(s.rank is not None and s.rank <= k for s in all_),
-                     share(s.rank == 1 for s in all_), mrr, share(x for s in all_ for x in s.repeated))
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #68aeb430
 def evaluate_recall(
     questions: Iterable[Question],
     search: Callable[[Question], Sequence[MemoryResult]],
-    k: int = 5,
-) -> Report[Retrieval, SearchOutcome]:
+) -> Retrieval:
     "How often a search finds what was asked for."
     found = [search_outcome(q, search(q)) for q in questions]
-    scores = score_groups(found, lambda rows: retrieval(rows, k), split=lambda s: s.split,
-                          kind=lambda s: s.question.kind or "–")
-    return Report(scores, tuple(s for s in unlocked_rows(found) if s.rank is None or s.rank > k))
+    ranks = [s.rank or math.inf for s in found]
+    mrr = sum(1 / r for r in ranks) / max(len(ranks), 1)
+    return Retrieval(share(r <= 5 for r in ranks), share(r == 1 for r in ranks), mrr,
+                     share(x for s in found for x in s.repeated))

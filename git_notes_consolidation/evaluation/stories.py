@@ -5,11 +5,12 @@
 # %% ../../nbs/18_evaluation/05_stories.ipynb #cc274f88
 from __future__ import annotations
 import re, tempfile
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from datetime import datetime
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, NamedTuple
+from pydantic import AfterValidator, BeforeValidator, Field, PlainValidator
+from pydantic.dataclasses import dataclass as labelled
+from typing import Annotated, Any, Literal, NamedTuple
 from ..core.memory import as_utc, Memory
 from ..core.models import EdgeType
 from ..core.settings import SubconsciousnessConfig
@@ -19,8 +20,8 @@ from ..consolidation.scan import living_memories
 from ..consolidation.relate import relate
 from ..store.versions import metadata_of
 from .scoring import (
-    load_rows, one_of, Report, score_groups, Scored, Share, share, unlocked_rows, text_field)
-from .pairs import memory_of, POSITIVE, scan_of
+    load_rows, read_row, Report, score_groups, Scored, Share, share, Time, unlocked_rows)
+from .pairs import AsMemory, scan_of
 from ..consolidation.service import run
 from ..consolidation.stores import open_service, SummaryStore
 from ..core.loading import Settings
@@ -34,54 +35,35 @@ from ..store.git import git, open_repo, Repo
 from ..store.reader import read_memories, write_memories
 
 # %% auto #0
-__all__ = ['ChainReport', 'RELATIONS', 'Pairs', 'Chain', 'load_chains', 'relations_found', 'evaluate_chains', 'Asked', 'Answer',
-           'outcome']
+__all__ = ['ChainReport', 'Pairs', 'Chain', 'load_chains', 'relations_found', 'evaluate_chains', 'Answer', 'outcome']
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #ba589e83
 Edge = tuple[str, str, str]  # Newer, older, full or partial
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #896ef834
-@dataclass(frozen=True)
+@labelled(frozen=True)
 class Chain:
     "A few memories, which of them replace which, and which hold in the end."
     id: str
     type: str  # abc: A→B→C; revert: A→B→A; withdrawn: a replacement that is taken back
-    memories: tuple[Memory, ...]  # Oldest first
-    edges: frozenset[Edge]
-    current: frozenset[str]
+    memories: Annotated[tuple[AsMemory, ...], AfterValidator(living_memories)]  # Oldest first
+    edges: frozenset[tuple[str, str, Literal["full", "partial"]]]  # Newer, older
+    current: frozenset[str] = Field(min_length=1)
     split: str = "dev"
 
-# %% ../../nbs/18_evaluation/05_stories.ipynb #a978f53f
-def chain_of(row: Mapping[str, Any]) -> Chain:
-    "A row of a file of chains; a ValueError begins with the field."
-    for name in ("memories", "edges", "current"):
-        if not isinstance(row.get(name), list) or name != "edges" and not row[name]:
-            raise ValueError(f"{name}: a list is expected")
-    memories = living_memories(memory_of({f"memories[{i}]": d}, f"memories[{i}]") for i,
-                               d in enumerate(row["memories"]))
-    names = {m.id for m in memories}
-    if len(names) < len(memories): raise ValueError("memories: each needs an id of its own")
-    for i, e in enumerate(row["edges"]):
-        if not (isinstance(e, list) and len(e) == 3 and _all_in(names, e[:2]) and e[0] != e[1]
-                and e[2] in POSITIVE):
-            raise ValueError(
-                f"edges[{i}]: newer id, older id and full or partial are expected, both ids among the "
-                f"memories")
-    if not _all_in(names, row["current"]): raise ValueError("current: ids of the memories are expected")
-    return Chain(text_field(row, "id"), text_field(row, "type"), memories,
-                 frozenset((a, b, kind) for a, b, kind in row["edges"]), frozenset(row["current"]),
-                 text_field(row, "split", "dev"))
+    def __post_init__(self) -> None:
+        names = {m.id for m in self.memories}
+        if len(names) < len(self.memories): raise ValueError("memories: each needs an id of its own")
+        for name, ids in (("edges", {i for e in self.edges for i in e[:2]}), ("current", self.current)):
+            if not ids <= names: raise ValueError(f"{name}: ids of the memories are expected")
+        if any(new == old for new, old, _ in self.edges): raise ValueError("edges: two ids are expected")
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #5103540e
-def _all_in(names: Collection[str], ids: Iterable[Any]) -> bool:
-    return all(isinstance(i, str) and i in names for i in ids)
-
-
 def load_chains(
     path: Path | str,  # JSON lines
 ) -> tuple[Chain, ...]:  # In the file's order
     "The labelled chains of a file."
-    return load_rows(path, chain_of)
+    return load_rows(path, Chain)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #f4e3f935
 def relations_found(
@@ -115,9 +97,6 @@ class ChainOutcome:
     def split(self) -> str: return self.chain.split
 
     @property
-    def id(self) -> str: return self.chain.id
-
-    @property
     def wrong(self) -> dict[str, list[Any]]:
         "What is missed, wrongly current or wrongly outdated."
         x = self.chain
@@ -125,93 +104,95 @@ class ChainOutcome:
                 "wrongly outdated": x.current - self.current}
         return {what: sorted(some) for what, some in all_.items() if some}
 
+    def to_dict(self) -> dict[str, Any]:
+        x = self.chain
+        return {"id": x.id, "type": x.type, "memories": {m.id: m.summary for m in x.memories}, **self.wrong}
+
 # %% ../../nbs/18_evaluation/05_stories.ipynb #437916ef
 def score_chains(traced: Sequence[ChainOutcome]) -> ChainScores:
     "Edges and current memories, counted over some chains."
     return ChainScores(share(e in x.edges for x in traced for e in x.chain.edges),
                        share(x.current == x.chain.current for x in traced))
 
-
-def chain_failures(traced: Iterable[ChainOutcome]) -> tuple[dict[str, Any], ...]:
-    "What is missed or wrongly current; of no locked chain."
-    return tuple({"id": x.id, "type": x.chain.type, "memories": {m.id: m.summary for m in x.chain.memories},
-                  **x.wrong} for x in unlocked_rows(traced) if x.wrong)
-
 # %% ../../nbs/18_evaluation/05_stories.ipynb #68f51a3f
-ChainReport = Report[ChainScores, dict[str, Any]]
+ChainReport = Report[ChainScores, ChainOutcome]
 
 
 def evaluate_chains(
     chains: Iterable[Chain],
-    embedder: Embedder | None = None,  # The lexical one
+    embedder: Embedder = LexicalEmbedder(),
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
-    step: Callable[[], object] = lambda: None,  # Called after each chain
 ) -> ChainReport:
     "Put every chain through the pipeline, and compare."
-    traced = []
-    for c in chains:
-        traced.append(ChainOutcome(c, *relations_found(c, embedder or LexicalEmbedder(), config)))
-        step()
-    scores = score_groups(traced, score_chains, type=lambda x: x.chain.type, split=lambda x: x.split)
-    return ChainReport(scores, chain_failures(traced))
+    traced = [ChainOutcome(c, *relations_found(c, embedder, config)) for c in chains]
+    return ChainReport(score_groups(traced, score_chains, type=lambda x: x.chain.type),
+                       tuple(x for x in unlocked_rows(traced) if x.wrong))
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #5627eef0
-RELATIONS = ("supersede", "partial", "duplicate")
+Patterns = list[Annotated[re.Pattern[str], BeforeValidator(
+    lambda x: f"(?i){x}" if isinstance(x, str) else x)]]
 
 
-class Asked(NamedTuple):
+@labelled(frozen=True)
+class Asked:
     "A question of a story."
-    text: str
+    q: str
     kind: str  # changed, reverted, withdrawn, resolved, history, look-alike, …
-    current: tuple[re.Pattern[str], ...]
-    outdated: tuple[re.Pattern[str], ...]
-    answers: tuple[str, ...] = ()  # Keys of the memories that answer
+    current: Patterns = field(default_factory=list)
+    outdated: Patterns = field(default_factory=list)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #334d66be
-@dataclass(frozen=True)
+@labelled(frozen=True)
+class Note:
+    "A memory of a story, by its key."
+    k: str
+    at: Time
+    namespace: str
+    summary: str
+    body: str = ""
+
+
+@labelled(frozen=True)
+class Related:
+    "Keys of two memories, and what the newer one means for the older."
+    older: str
+    newer: str
+    relation: Literal["supersede", "partial", "duplicate"]
+
+
+def _memories(rows: Any) -> dict[str, Memory]:
+    return {n.k: Memory("", "0" * 40, n.namespace, n.summary, n.body, n.at)
+            for n in read_row(rows, list[Note])}
+
+
+def _relations(rows: Any) -> dict[tuple[str, str], str]:
+    return {(p.older, p.newer): p.relation for p in read_row(rows, list[Related])}
+
+# %% ../../nbs/18_evaluation/05_stories.ipynb #e93bca8c
+@labelled(frozen=True)
 class Story:
     "A small project's memory, what is true of it, and what is asked."
     id: str
-    now: datetime  # When the run happens and the questions are asked
-    memories: Mapping[str, Memory]  # By their keys in the file, oldest first
-    pairs: Mapping[tuple[str, str], str]  # Older and newer key to their relation
-    questions: tuple[Asked, ...]
-    told: tuple[re.Pattern[str], ...]  # What the block for a session should say
-    not_told: tuple[re.Pattern[str], ...]  # … and what it must not give as true
+    now: Annotated[Time, AfterValidator(as_utc)]  # When the run happens and the questions are asked
+    # By their keys in the file, oldest first
+    memories: Annotated[Mapping[str, Memory], PlainValidator(_memories)]
+    # Older and newer key to their relation
+    pairs: Annotated[Mapping[tuple[str, str], str], PlainValidator(_relations)] = field(default_factory=dict)
+    questions: list[Asked] = field(default_factory=list)
+    told: Patterns = field(default_factory=list)  # What the block for a session should say
+    not_told: Patterns = field(default_factory=list)  # … and what it must not give as true
     split: str = "dev"
 
-# %% ../../nbs/18_evaluation/05_stories.ipynb #58de0932
-def _patterns(row: Mapping[str, Any], name: str) -> tuple[re.Pattern[str], ...]:
-    said = row.get(name, [])
-    if not isinstance(said, list) or not all(isinstance(x, str) for x in said):
-        raise ValueError(f"{name}: a list of expressions is expected")
-    try: return tuple(re.compile(x, re.IGNORECASE) for x in said)
-    except re.error as e: raise ValueError(f"{name}: {e.pattern!r} is no expression: {e}") from None
-
-
-def _memory(row: Mapping[str, Any]) -> Memory:
-    return Memory("", "0" * 40, text_field(row, "namespace"), text_field(row, "summary"),
-                  text_field(row, "body", ""), as_utc(text_field(row, "at")))
-
-
-def story_of(row: Mapping[str, Any]) -> Story:
-    "A row of a file; a ValueError begins with the field."
-    memories = {text_field(m, "k"): _memory(m) for m in row.get("memories", [])}
-    pairs = {(text_field(p, "older"), text_field(p, "newer")): one_of(p, "relation", RELATIONS)
-             for p in row.get("pairs", [])}
-    if (lost := {k for p in pairs for k in p} - memories.keys()):
-        raise ValueError(f"pairs: there is no memory {sorted(lost)[0]}")
-    asked = tuple(Asked(text_field(q, "q"), text_field(q, "kind"), _patterns(q, "current"),
-                        _patterns(q, "outdated"), tuple(q.get("from", ()))) for q in row.get("questions", []))
-    return Story(text_field(row, "id"), as_utc(text_field(row, "now")), memories, pairs, asked,
-                 _patterns(row, "told"), _patterns(row, "not_told"), text_field(row, "split", "dev"))
+    def __post_init__(self) -> None:
+        if (lost := {k for p in self.pairs for k in p} - self.memories.keys()):
+            raise ValueError(f"pairs: there is no memory {sorted(lost)[0]}")
 
 
 def load_stories(
     path: Path | str,  # JSON lines
 ) -> tuple[Story, ...]:
     "The stories of a file."
-    return load_rows(path, story_of)
+    return load_rows(path, Story)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #07464da8
 Pairs = Mapping[tuple[str, str], str]  # Older and newer to their relation
@@ -263,8 +244,8 @@ def outcome(q: Asked, a: Answer) -> str:  # right, wrong, both, neither, nothing
     return "both" if good and bad else "right" if good else "wrong" if bad else "neither"
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #081c68e6
-_MEANS = {EdgeType.SUPERSEDES: "supersede", EdgeType.DUPLICATE_OF: "duplicate",
-          EdgeType.MERGED_INTO: "duplicate"}
+_MEANS = {EdgeType.SUPERSEDES.value: "supersede", EdgeType.DUPLICATE_OF.value: "duplicate",
+          EdgeType.MERGED_INTO.value: "duplicate"}
 
 
 class StoryOutcome(NamedTuple):
@@ -274,8 +255,8 @@ class StoryOutcome(NamedTuple):
     asked: tuple[tuple[str, str, str, str], ...]  # The same of questions
     fates: Mapping[tuple[str, str], str]  # Of the labelled pairs: done, asked or missed
     answers: tuple[tuple[str, str, str, str], ...]  # Question, kind, and its outcome before and after
-    told: tuple[tuple[str, bool], ...]  # What should be told, and whether it is
-    not_told: tuple[tuple[str, bool], ...]  # What must not be told, and whether it is not
+    told: tuple[bool, ...]  # Is what should be told?
+    not_told: tuple[bool, ...]  # Is what must not be told left out?
 
 
 def write_project(
@@ -290,17 +271,21 @@ def write_project(
     return repo, {m.id: key[m.summary, m.timestamp] for m in read_memories(repo).memories}
 
 
+def _by_key(
+    rows: Iterable[Sequence[Any]],  # Newer and older id, type, full or partial
+    key: Mapping[str, str],
+) -> dict[tuple[str, str], str]:  # Older and newer key to their relation
+    return {(key[old], key[new]): "partial" if kind == "partial" else _MEANS[type_]
+            for new, old, type_, kind in rows if type_ in _MEANS and {new, old} <= key.keys()}
+
+
 def _relations_made(state: State, key: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    edges = [e for e in state.edges.values() if e.edge_type in _MEANS]
-    return {(key[e.target_id], key[e.source_id]): "partial" if e.kind == "partial" else _MEANS[e.edge_type]
-            for e in edges if {e.source_id, e.target_id} <= key.keys()}
+    return _by_key(((e.source_id, e.target_id, e.edge_type.value, e.kind) for e in state.edges.values()), key)
 
 
 def _relations_proposed(state: State, key: Mapping[str, str]) -> dict[tuple[str, str], str]:
-    rows = [r for r in open_questions(state).values() if {r.get("source"), r.get("target")} <= key.keys()]
-    kinds = {e.value: name for e, name in _MEANS.items()}
-    return {(key[r["target"]], key[r["source"]]): "partial" if r.get("kind_of") == "partial"
-            else kinds[r["type"]] for r in rows if r.get("type") in kinds}
+    asked = open_questions(state).values()
+    return _by_key(([*map(r.get, ("source", "target", "type", "kind_of"))] for r in asked), key)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #db09711c
 def _block(repo: Repo) -> str:
@@ -322,7 +307,7 @@ def play(story: Story, settings: Settings) -> StoryOutcome:
         repo, key = write_project(story.memories, Path(folder))
         def answers() -> list[Answer]:
             asking = open_recall(repo.path, settings, embedder=StaticEmbedder(), clock=lambda: story.now)
-            return [first_answer(asking, q.text) for q in story.questions]
+            return [first_answer(asking, q.q) for q in story.questions]
         before = answers()
         run(open_service(repo.path, settings), story.now)
         after, state, block = answers(), fold(read_events(repo)), _block(repo)
@@ -333,13 +318,14 @@ def play(story: Story, settings: Settings) -> StoryOutcome:
         later = [p for p, r in proposed.items() if p[0] == pair[0] and relation == r == "supersede"]
         right = proposed.get(pair) == relation or any("supersede" in truth.get(p, ()) for p in later)
         return "asked" if right else "missed"
-    return StoryOutcome(story.id, tuple((*p, r, _true_of(p, r, truth)) for p, r in made.items()),
-                  tuple((*p, r, _true_of(p, r, truth)) for p, r in proposed.items()),
+    def with_truth(found: Mapping[tuple[str, str], str]) -> tuple[tuple[str, str, str, str], ...]:
+        return tuple((*p, r, _true_of(p, r, truth)) for p, r in found.items())
+    return StoryOutcome(story.id, with_truth(made), with_truth(proposed),
                   {p: fate(p, r) for p, r in story.pairs.items()},
-                  tuple((q.text, q.kind, outcome(q, b), outcome(q, a))
+                  tuple((q.q, q.kind, outcome(q, b), outcome(q, a))
                         for q, b, a in zip(story.questions, before, after)),
-                  tuple((x.pattern, bool(x.search(block))) for x in story.told),
-                  tuple((x.pattern, not x.search(block)) for x in story.not_told))
+                  tuple(bool(x.search(block)) for x in story.told),
+                  tuple(not x.search(block) for x in story.not_told))
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #7fcd21d9
 @dataclass(frozen=True)
@@ -358,28 +344,24 @@ class StoryReport(Scored):
 
 def story_report(all_: Sequence[StoryOutcome]) -> StoryReport:
     "What the stories came to."
-    hidden, asked = ([x for p in all_ for x in xs(p)] for xs in (lambda p: p.hidden, lambda p: p.asked))
-    fates, answers = [f for p in all_ for f in p.fates.values()], [a for p in all_ for a in p.answers]
-    def of(rows: Iterable[tuple[str, str, str, str]], what: str) -> tuple[Share, Share]:
-        rows = [*rows]
-        return share(r[2] == what for r in rows), share(r[3] == what for r in rows)
-    kinds = sorted({kind for _, kind, _, _ in answers})
-    return StoryReport(share(x[3] == "right" for x in hidden),
-                       sum(x[3] in ("side by side", "turned round") for x in hidden),
-                       share(x[3] == "right" for x in asked), share(f != "missed" for f in fates),
+    def of(field: str) -> list[Any]: return [x for p in all_ for x in getattr(p, field)]
+    hidden, asked, answers = ([row[-2:] for row in of(name)] for name in ("hidden", "asked", "answers"))
+    fates, kinds = [f for p in all_ for f in p.fates.values()], [kind for _, kind, _, _ in of("answers")]
+    def both(what: str, of: str = "") -> tuple[Share, Share]:
+        rows = [a for a, kind in zip(answers, kinds) if of in ("", kind)]
+        return share(before == what for before, _ in rows), share(after == what for _, after in rows)
+    return StoryReport(share(truth == "right" for _, truth in hidden),
+                       sum(truth in ("side by side", "turned round") for _, truth in hidden),
+                       share(truth == "right" for _, truth in asked), share(f != "missed" for f in fates),
                        share(f == "done" for f in fates),
-                       {k: of((a for a in answers if a[1] == k), "right") for k in kinds}
-                       | {"all": of(answers, "right")}, of(answers, "wrong"),
-                       share(ok for p in all_ for _, ok in p.told),
-                       share(ok for p in all_ for _, ok in p.not_told))
+                       {k: both("right", k) for k in sorted({*kinds})} | {"all": both("right")},
+                       both("wrong"), share(of("told")), share(of("not_told")))
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #31643358
 def evaluate_stories(
     stories: Iterable[Story],
     settings: Settings,
-    step: Callable[[], None] = lambda: None,  # Called after each
 ) -> tuple[StoryReport, list[StoryOutcome]]:
     "Every story played through."
-    out = []
-    for s in stories: out.append(play(s, settings)); step()
+    out = [play(s, settings) for s in stories]
     return story_report(out), out

@@ -61,7 +61,7 @@ async def send(
     try:
         with anyio.fail_after(timeout):
             async with client.chat.completions.with_streaming_response.create(**call) as raw:
-                return read_reply(json.loads(await _body(raw)), bool(call.get("logprobs")))
+                return read_reply(json.loads(await _body(raw)))
     except (TimeoutError, openai.APITimeoutError, httpx2.TimeoutException):
         return Fault("timeout", f"no reply within {timeout:g} s")
     except openai.APIStatusError as e: return fault_of_status(e.status_code, e.body, e.response.headers)
@@ -261,7 +261,6 @@ async def send_cli(
 ) -> Reply | Fault:
     "One call of a program."
     if env.get(JUDGING): return Fault("open", f"{JUDGING} is set: who works for a judge asks nobody")
-    if request.odds: return Fault("parameter", f"{p.name} tells no probabilities")
     if not (program := find_program(p.name, p.path)):
         return Fault("connection", f"{p.name} is gone from the PATH")
     system, asked = _texts(p.name, request)

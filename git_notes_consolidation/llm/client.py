@@ -22,7 +22,7 @@ from ..core.models import Judgment
 from ..core.runtime import need
 from ..core.settings import SubconsciousnessConfig
 from .calls import connect, send, send_cli
-from .prompts import JUDGE, Prompt, batches, judge_request, odds_request
+from .prompts import JUDGE, Prompt, batches, judge_request
 from .protocol import (
     Accounts, Answer, BadReply, Breakers, Fault, NoReply, RULES, Replay, Replies, Reply, Request, Spent,
     Usage, _BREAKERS, _REPLIES, _T, arguments, one_line, redact_request, request_key, thinks)
@@ -405,20 +405,21 @@ class Model:
             if a.value is None: self.heard[kind].refuse(a.note or a.failure)
         return [a.value for a in answers]
 
-    def judge(self, pairs: Sequence[tuple[Memory, Memory]]) -> list[Judgment | None]:
-        "What each newer memory means for the older one."
-        out, heard = list[Judgment | None]([None] * len(pairs)), self.heard["pairs"]
-        heard.asked += len(pairs)
+    def answers(self, pairs: Sequence[tuple[Memory, Memory]]) -> list[Judgment | BadReply]:
+        "What each newer memory means for the older one, or why nothing was said."
         def question(part: Sequence[int]) -> tuple[Request, Parser]:
             return judge_request([pairs[i] for i in part], prompt=self.prompt)
-        for i, said in ask_in_parts(self.ask, batches(pairs, self.pairs), question):
-            if isinstance(said, BadReply): heard.refuse(said)
-            else: out[i], heard.taken = said, heard.taken + 1
-        return out
+        said = dict(ask_in_parts(self.ask, batches(pairs, self.pairs), question))
+        return [said[i] for i in range(len(pairs))]
 
-    def odds(self, pairs: Sequence[tuple[Memory, Memory]]) -> list[float | None]:
-        "How probable it is that each newer memory replaces the older one; for an order only."
-        return self._values("odds", [odds_request(*p) for p in pairs])
+    def judge(self, pairs: Sequence[tuple[Memory, Memory]]) -> list[Judgment | None]:
+        "What is said of each pair; what came of them is counted."
+        said, heard = self.answers(pairs), self.heard["pairs"]
+        for x in said:
+            if isinstance(x, BadReply): heard.refuse(x)
+            else: heard.taken += 1
+        heard.asked += len(pairs)
+        return [None if isinstance(x, BadReply) else x for x in said]
 
     def draft(self, jobs: Sequence[Job]) -> list[Draft | None]:
         "A summary of each cluster."

@@ -25,14 +25,13 @@ _T = TypeVar("_T")
 @dataclass(frozen=True)
 class Request:
     "What is asked."
-    task: str  # judge, summary, support, edges, answer, merge, odds
+    task: str  # judge, summary, support, edges, answer, merge
     messages: tuple[Mapping[str, str], ...]  # With role and content, as the chat interface has them
     schema: Mapping[str, Any]  # JSON schema of the reply
     max_tokens: int  # Of the reply
     version: str  # Of the prompt
     # For spans; not part of the question
     about: Mapping[str, Any] = field(default_factory=dict, compare=False)
-    odds: bool = False  # Ask only for the probability of each first token
 
     def texts(self) -> tuple[str, str]:
         "The instructions, and what is asked."
@@ -77,7 +76,7 @@ def request_key(
 ) -> str:
     "The name of a question: equal content, equal name."
     return digest("ask", request.task, request.version, [[m["role"], m["content"]] for m in request.messages],
-                  request.schema)  # Odds have a task of their own
+                  request.schema)
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #a221fa84
 def redact_request(request: Request, redact: Callable[[str], str] = redact) -> Request:
@@ -221,17 +220,9 @@ def _first(items: Any) -> Mapping[str, Any]:
     return mapping(items[0] if isinstance(items, list) and items else None)
 
 
-def _odds(choice: Mapping[str, Any]) -> dict[str, float]:
-    "Each token that the reply may begin with, to its log-probability."
-    found = _first(mapping(choice.get("logprobs")).get("content")).get("top_logprobs")
-    tokens = map(mapping, found if isinstance(found, list) else ())
-    return {t["token"]: float(x) for t in tokens if isinstance(t.get("token"), str)
-            and isinstance(x := t.get("logprob"), int | float) and abs(x) < 1e6}
-
 # %% ../../nbs/09_llm/10_protocol.ipynb #a86dc444
 def read_reply(
     body: Any,  # What the server sent, parsed
-    odds: bool = False,  # Were only the odds of the first token asked for?
 ) -> Reply | Fault:
     "The text of the first choice."
     if not isinstance(body, Mapping): return Fault("broken", f"a {type(body).__name__} instead of an object")
@@ -241,8 +232,7 @@ def read_reply(
         return Fault("refusal", str(said), usage=usage)
     texts = [message.get(k) for k in ("content", "reasoning_content", "reasoning")]
     text = next((t for t in texts if isinstance(t, str) and t.strip()), "")
-    if odds and (found := _odds(choice)): text = json.dumps(found)
-    elif why == "length": return Fault("length", "cut at max_tokens", usage=usage)
+    if why == "length": return Fault("length", "cut at max_tokens", usage=usage)
     if not text: return Fault("empty", str(body.get("error") or "nothing in the reply"), usage=usage)
     try: text.encode()
     except UnicodeEncodeError: return Fault("broken", "half a character in the reply", usage=usage)
@@ -266,7 +256,7 @@ def arguments(
     other = bool(dropped & {"max_tokens", "max_completion_tokens"})
     limit = "max_completion_tokens" if thinks(model) != other else "max_tokens"
     extras: dict[str, Any] = {"reasoning_effort": "minimal"} if thinks(model) else {"temperature": 0}
-    extras |= {"logprobs": True, "top_logprobs": 20} if request.odds else {"response_format": form}
+    extras["response_format"] = form
     return ({"model": model, "messages": [dict(m) for m in request.messages], limit: max_tokens}
             | {k: v for k, v in extras.items() if k not in dropped})
 

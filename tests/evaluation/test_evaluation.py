@@ -54,11 +54,12 @@ def test_the_cli_tells_nothing_of_the_locked_half(tmp_path):
 
 
 @pytest.mark.parametrize("wrong, said", [
-    ({"id": None}, "id: text is expected"), ({"label": SECRET}, "label: one of full, partial, coexist, none"), ({"relation": SECRET}, "relation: one of"),
-    ({"relation": "merge"}, "relation: supersede goes with"), ({"kind": SECRET}, "kind: positive goes with"), ({"older": SECRET}, "older: an object"),
-    ({"newer": {"id": SECRET, "text": ""}}, "newer.title: text is expected, and it is missing"), ({"category": 3}, "category: text is expected"),
-    ({"older": document(1) | {"date": SECRET}}, "older.date: a date"), ({"older": document(1), "newer": document(1)}, "newer.id: a pair needs two"),
-    ({"split": [SECRET]}, "split: text")])
+    ({"id": None}, "id: Input should be a valid string"), ({"label": SECRET}, "label: Input should be 'full', 'partial', 'coexist' or 'none'"),
+    ({"relation": SECRET}, "relation: Input should be"), ({"relation": "merge"}, "relation: supersede goes with"),
+    ({"kind": SECRET}, "kind: positive goes with"), ({"older": SECRET}, "older: Input should be a dictionary"),
+    ({"newer": {"id": SECRET, "text": ""}}, "newer: title: Field required"), ({"category": 3}, "category: Input should be"),
+    ({"older": document(1) | {"date": SECRET}}, "older: date: a time such as"), ({"older": document(1), "newer": document(1)}, "newer.id: a pair needs two"),
+    ({"split": [SECRET]}, "split: Input should be")])
 def test_a_wrong_row_is_refused_by_file_line_and_field_and_not_quoted(tmp_path, wrong, said):
     path = write(tmp_path / "p.jsonl", [row(1), row(2) | wrong])
     with pytest.raises(DataError) as e: load_pairs(path)

@@ -116,7 +116,9 @@ def test_a_judge_of_ones_own_decides_in_a_run(repo, always, monkeypatch):
 
 
 def test_a_decay_of_ones_own_moves_the_tiers(repo, always, monkeypatch):
-    def tiers(): return gnc("consolidate", "--dry-run", "--json", repo=repo).out
+    def tiers():
+        moved = gnc("consolidate", "--dry-run", "--json", repo=repo).json["result"]["tier_transitions"]
+        return {(t["memory_id"], t["to_tier"]) for t in moved}
     default = tiers()
     monkeypatch.setenv("MEMORY_DECAY", f"{always}:decay")
     assert tiers() != default

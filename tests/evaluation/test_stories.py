@@ -58,9 +58,10 @@ def test_what_the_labels_imply_holds_for_every_copy():
     assert closure({("a", "b"): "supersede", ("b", "a"): "supersede"}).keys() == {("a", "b"), ("b", "a")}
 
 
-@pytest.mark.parametrize(("change", "said"), [({"now": 3}, "now: text is expected"), ({"told": "x"}, "told: a list of expressions"),
-                                              ({"pairs": [{"older": "m1", "newer": "m2", "relation": "kills"}]}, "relation: one of supersede, partial"),
-                                              ({"questions": [{"q": "x", "kind": "y", "current": ["["]}]}, "current: '[' is no expression")])
+@pytest.mark.parametrize(("change", "said"), [
+    ({"now": 3}, "now: a time such as"), ({"told": "x"}, "told: Input should be a valid list"),
+    ({"pairs": [{"older": "m1", "newer": "m2", "relation": "kills"}]}, "relation: Input should be 'supersede', 'partial'"),
+    ({"questions": [{"q": "x", "kind": "y", "current": ["["]}]}, "current.0: Input should be a valid regular expression")])
 def test_a_row_that_cannot_be_read_is_named(tmp_path, change, said):
     row = json.loads(fixture("stories").read_text().splitlines()[0]) | change
     (tmp_path / "s.jsonl").write_text(json.dumps(row))

@@ -32,7 +32,7 @@ def check(w):
     assert not fact["superseded_ids"] or fact["span"]
     offline, tried = w.bench.json["trials"]
     for t in (offline, tried): assert t["answered"]["k"] + sum(t["refused"].values()) == t["answered"]["n"] == w.bench.json["pairs"]
-    assert tried["usage"]["asked"] > 0 and w.bench.json["rankings"][1]["n"] == w.bench.json["pairs"]
+    assert tried["usage"]["asked"] > 0
     return w
 
 

@@ -32,7 +32,7 @@ def test_the_questions_are_enough_and_their_halves_share_nothing(questions):
 
 @long
 def test_what_is_asked_is_found(corpus_repo, questions):
-    found = evaluate_recall(questions, asking(corpus_repo)).all
+    found = evaluate_recall(questions, asking(corpus_repo))
     assert found.recall.value > 0.6 and found.mrr > 0.5 and found.repeats.value < 0.01
 
 

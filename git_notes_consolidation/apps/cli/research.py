@@ -6,9 +6,10 @@
 from __future__ import annotations
 import os, sys, typer
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from contextlib import closing, contextmanager
+from contextlib import closing
 from dataclasses import replace
 from datetime import datetime
+from functools import partial
 from pathlib import Path
 from rich.progress import MofNCompleteColumn
 from typing import Any
@@ -39,11 +40,13 @@ def _figure(x: Any, counts: bool = True) -> str:
 
 
 def figure_tables(title: str, document: Row, all_: bool = False) -> Iterator[Any]:
-    "The figures of a report."
+    "The figures of a report; what is counted of one name alone, and details, only when all is asked for."
     own = [(k.replace("_", " "), f) for k, x in document.items() if (f := _figure(x))]
     if own: yield from ("", *cut(title, ("", "value, 95 % interval"), own, all_))
     for k, x in document.items():
         if not isinstance(x, Mapping) or _figure(x): continue
+        detail = k in ("kinds", "relations", "codes") or len(x) == 1 and k not in ("pooled", "all")
+        if detail and not all_: continue
         inner = [y for y in x.values() if isinstance(y, Mapping) and not _figure(y)]
         if len(inner) > 1 and len(inner) == len(x) and any(map(_figure, inner[0].values())):
             yield from ("", *_grid(f"{title}, by {k}", x, all_))
@@ -77,14 +80,9 @@ research = typer.Typer(name="research", no_args_is_help=True,
 app.add_typer(research)
 
 
-@contextmanager
-def _counting(call: Call) -> Iterator[Callable[[str, int], Callable[..., None]]]:
-    "A bar that moves with every item; given a name and a number it returns the step."
-    with call.bar(MofNCompleteColumn()) as bar:
-        def begin(what: str, total: int) -> Callable[..., None]:
-            task = bar.add_task(what, total=total)
-            return lambda *_: bar.advance(task)
-        yield begin
+def _counting(call: Call) -> Any:
+    "A bar that counts."
+    return call.bar(MofNCompleteColumn())
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #0d55d8dc
 def _environment(call: Call) -> Any:
@@ -105,16 +103,14 @@ def _supersession(call: Call, data: Path | None, failures: int, chains: Path | N
     pairs = evaluation_pairs.load_pairs(data or scoring.fixture("supersession"))
     traced = (stories.load_chains(chains or scoring.fixture("supersession_chains"))
               if chains or not data else ())
-    with _counting(call) as begin:
-        judged = evaluation_pairs.judge_pairs(pairs, step=begin("pairs", len(pairs)))
+    with _counting(call) as bar:
+        judged = evaluation_pairs.judge_pairs(bar.track(pairs, description="pairs"))
         found = evaluation_pairs.evaluate_candidates(
-            pairs, embedder, emitted={x.id for x in judged if x.emitted},
-            config=config,
-            step=begin("candidates", len({p.source for p in pairs})))
-        whole = stories.evaluate_chains(traced, embedder, config, step=begin(
-            "chains", len(traced))) if traced else None
-        ways = prompts.evaluate_four_ways(pairs, embedder, config, _environment(call), begin(
-            "four ways", len(pairs))) if four_way else None
+            pairs, embedder, emitted={x.id for x in judged if x.emitted}, config=config)
+        whole = stories.evaluate_chains(
+            bar.track(traced, description="chains"), embedder, config) if traced else None
+        ways = prompts.evaluate_four_ways(bar.track(pairs, description="four ways"), embedder, config,
+                                          _environment(call)) if four_way else None
     return (f"Supersessions in {len(pairs)} labelled pairs",
             {"pairs": evaluation_pairs.report_of(judged).to_dict(failures),
              "candidates": found.to_dict(failures), "chains": whole.to_dict(failures) if whole else None}
@@ -123,9 +119,9 @@ def _supersession(call: Call, data: Path | None, failures: int, chains: Path | N
 
 def _temporal(call: Call, data: Path | None, failures: int) -> tuple[str, dict[str, Any]]:
     "How often a time expression is found and read correctly."
-    from git_notes_consolidation.evaluation import scoring as answers, scoring
-    rows = answers.load_dated(data or scoring.fixture("temporal"))
-    with _counting(call) as begin: r = answers.evaluate_dates(rows, step=begin("texts", len(rows)))
+    from git_notes_consolidation.evaluation import scoring
+    rows = scoring.load_dated(data or scoring.fixture("temporal"))
+    with _counting(call) as bar: r = scoring.evaluate_dates(bar.track(rows, description="texts"))
     return f"Time expressions in {len(rows)} texts", r.to_dict(failures)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #74846601
@@ -134,11 +130,12 @@ def _stories(call: Call, data: Path | None, failures: int) -> tuple[str, dict[st
     from git_notes_consolidation.evaluation import scoring, stories
     rows = stories.load_stories(data or scoring.fixture("stories"))
     settings = load_settings({"max_change": 1.0}, file=call.config)
-    with _counting(call) as begin:
-        r, played = stories.evaluate_stories(rows, settings, begin("stories", len(rows)))
+    with _counting(call) as bar:
+        r, played = stories.evaluate_stories(bar.track(rows, description="stories"), settings)
     seen = [p for p, s in zip(played, rows) if s.split != scoring.LOCKED]
     return f"{len(rows)} stories, before and after a run", r.to_dict() | {
-        "failures": [(p.id, *a) for p in seen for a in p.answers if a[3] != "right"][:failures]}
+        "failures": [dict(zip(("story", "question", "kind", "before", "after"), (p.id, *a)))
+                     for p in seen for a in p.answers if a[3] != "right"][:failures]}
 
 
 _SCORES: dict[str, Callable[..., tuple[str, dict[str, Any]]]] = {
@@ -169,7 +166,7 @@ def _compare(call: Call, what: str, own: Mapping[str, Sequence[str]], data: Path
     given: dict[str, Any] = {f"{k}s": {name: _own(k, name) for name in own.get(k) or ()} for k in asked}
     theirs = data and what == "recall"  # Questions about the memories of this repository
     memories = living_memories(read_memories(open_repo(call.repo)).memories) if theirs else None
-    return compare(**given, data=dict.fromkeys(given, data), memories=memories, against=against or "")
+    return compare(**given, data=data, memories=memories, against=against or "")
 
 
 def _comparison_tables(found: Any) -> Lines: return [x for t in found.tables() for x in ("", table(*t))]
@@ -218,8 +215,6 @@ def evaluate(
                              "openai, lmstudio, ollama, claude, codex or gemini.", metavar="WHO"),
     prompt: Path | None = option("With --llm: also use this prompt (YAML).", metavar="FILE"),
     limit: int | None = option("With --llm: at most N pairs.", min=1, metavar="N"),
-    rank: bool = flag("--rank", "With --llm: also rank the pairs by the probability of a yes; the server "
-                                "must report log-probabilities."),
     dry_run: bool = flag("--dry-run", "With --llm: ask nobody; show what it would cost."),
     write_prompt: Path | None = option("Write the package's own prompt into a new file and stop.",
                                        metavar="FILE"),
@@ -240,19 +235,17 @@ def evaluate(
     if llm is not None and (four_way or chains):
         raise Usage("--four-way and --chains do not go with --llm, which tries a prompt; --four-way asks the "
                     "configured model")
-    if llm is not None: return _try_prompts(call, llm, data, prompt, limit, rank, dry_run, failures)
-    if (alone := [o for o, on in (("--prompt", prompt), ("--limit", limit), ("--rank", rank),
-                                  ("--dry-run", dry_run)) if on]):
+    if llm is not None: return _try_prompts(call, llm, data, prompt, limit, dry_run, failures)
+    if (alone := [o for o, on in (("--prompt", prompt), ("--limit", limit), ("--dry-run", dry_run)) if on]):
         raise Usage(f"{alone[0]} goes with --llm WHO")
     more = {"chains": chains, "four_way": four_way} if what == "supersession" else {}
     title, document = _SCORES[what](call, data, failures, **more)
     parts = [x for x in (document, *document.values()) if isinstance(x, Mapping)]
-    wrong = [r if isinstance(r, Mapping) else dict(enumerate(map(str, r), 1))
-             for part in parts for r in part.get("failures") or ()]
+    wrong = [r for part in parts for r in part.get("failures") or ()]
     beside = _compare(call, what, {}, data) if what == "supersession" else None
     call.show(document | ({"compared": beside.to_dict()} if beside else {}),
               *figure_tables(title, document, call.verbose), *(_comparison_tables(beside) if beside else []),
-              *_row_table([{str(k): x for k, x in r.items()} for r in wrong], failures))
+              *_row_table(wrong, failures))
     if what == "supersession" and document["pairs"]["pooled"]["all"]["failed"]: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #98b0a61e
@@ -296,7 +289,7 @@ def _show_price(call: Call, pairs: int, who: Any, asked: Mapping[str, Sequence[A
                     [[_figure(x) or "–" for x in r.values()] for r in data]), "Nobody was asked.")
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #34b07230
-def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, limit: int | None, rank: bool,
+def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, limit: int | None,
                  dry_run: bool, failures: int) -> None:
     "Compare a model's judgments with those by rule."
     from git_notes_consolidation.evaluation import pairs as evaluation_pairs, prompts as e, scoring
@@ -311,38 +304,30 @@ def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, l
     if not found: raise Usage(f"--llm {llm}: {'; '.join(notes) or NOBODY}")
     size = pace(found[0], config).pairs
     asked = {p.name: e.trial_requests(pairs, size, p) for p in prompts}
-    if rank: asked["yes or no"] = e.odds_requests(pairs)
     if dry_run: return _show_price(call, len(pairs), found[0], asked)
-    trials, ranked = [e.offline_trial(pairs)], [e.rank_offline(pairs)] if rank else []
-    with _counting(call) as begin:
-        steps = {name: begin(name, len(r)) for name, r in asked.items()}
+    trials = [e.offline_trial(pairs)]
+    with _counting(call) as bar:
+        def tell(task: Any, done: int, of: int) -> None: bar.update(task, completed=done, total=of)
         for p in prompts:
             with get_client(config, env, _replies(call)) as c:
-                trials.append(e.try_prompt(pairs, c, p, steps[p.name]))
-        if rank:
-            with get_client(config, env, _replies(call)) as c:
-                ranked.append(e.rank_pairs(pairs, c, steps["yes or no"]))
+                trials.append(e.try_prompt(pairs, c, p, partial(tell, bar.add_task(p.name))))
     others, who = e.differences(*trials[-2:]), f"{found[0].name} ({found[0].models[0]})"
     silent = [note for t, p in zip(trials[1:], prompts) if (note := e.unanswered_note(t, size, p))]
     call.show({"pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials],
-               "rankings": [r.to_dict() for r in ranked], "differing": others[:failures]},
-              *trial_lines(trials, ranked, others, who, failures, silent))
+               "differing": others[:failures]}, *trial_lines(trials, others, who, failures, silent))
     if not any(t.pairs for t in trials[1:]): raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #1e447db8
-def trial_lines(trials: Sequence[Any], ranked: Sequence[Any], others: Sequence[Row], who: str,
-                most: int, silent: Sequence[str] = ()) -> Lines:
+def trial_lines(trials: Sequence[Any], others: Sequence[Row], who: str, most: int,
+                silent: Sequence[str] = ()) -> Lines:
     "The comparison, and the pairs that are judged differently."
     from git_notes_consolidation.evaluation.prompts import trial_row
     rows = [trial_row(t) for t in trials]
     why = [(t.name, n, plain(reason, 90)) for t in trials for reason, n in t.refused.items()]
-    order = [(r.name, *map(_figure, (r.n, r.auc, r.average_precision))) for r in ranked]
     return [table(f"{len(trials[0].pairs)} labelled pairs, asked of {who}", ("", *(t.name for t in trials)),
                   [(name, *(r[name] for r in rows)) for name in rows[0] if name != "prompt"]),
             *(["", *silent] if silent else []),
-            *(["", table("Refused answers", ("prompt", "", "why"), why)] if why else []),
-            *(["", table("Ranked: which pairs are outdated", ("by", "pairs", "AUC", "average precision"),
-                         order)] if order else []), "",
+            *(["", table("Refused answers", ("prompt", "", "why"), why)] if why else []), "",
             *([] if silent else [
                 f"{trials[-2].name} (first) and {trials[-1].name} (second) disagree about {len(others)} pairs"
                 f"{f'; --failures {len(others)} shows them' if others and not most else ''}."]),
