@@ -211,7 +211,7 @@ def _rate(rows: Sequence[Evidence], q: Question, now: datetime | None = None) ->
                  and x.recorded >= e.recorded]
         also = "".join(f" Also: {_at(x)}, {_quote(x)}." for x in ahead)
         return _reasoned(f"{said}. {_quote(e)}{also}", min(0.9, 0.25 + 0.7 * e.share),
-                         f"{e.result.id[:12]} names a rate.", [replace(e, dates=told), *ahead])
+                         f"{e.result.id[:12]} says when.", [replace(e, dates=told), *ahead])
     return None
 
 # %% ../../nbs/14_recall/05_reason.ipynb #7693c0ad

@@ -197,7 +197,7 @@ def keep_proposals(
     now: datetime | None = None,
 ) -> list[str]:  # The new ones' names
     "Keep what an answer proposes, where a person wants that."
-    answer = event.get("last_assistant_message") or event.get("prompt_response")
+    answer = event.get("last_assistant_message") or event.get("prompt_response") or event.get("text")
     facts = proposals_in(answer) if isinstance(answer, str) else []
     if not facts or not asked_to_propose(str((repo := open_repo(path)).common_dir)): return []
     from git_notes_consolidation.llm.redact import without_secrets
@@ -218,12 +218,13 @@ def stop(
     host: str = "",  # Which of `startup.HOSTS` asks; empty: the plugin
 ) -> dict[str, Any]:
     "The Stop hook: never in the way of the stop."
+    where = event_from(event, ".")["cwd"]
     if host and switched_on(os.environ):
-        try: keep_proposals(event_from(event, ".")["cwd"], event, host)
+        try: keep_proposals(where, event, host)
         except (OSError, ValueError, RepoError) as e: say(f"what this session proposed is not kept: {e}")
     if event.get("stop_hook_active") is True:
         say("no run is started: another stop hook keeps the session going")
-    else: background(event_from(event, ".")["cwd"], "session_end", say, config)
+    else: background(where, "session_end", say, config)
     return {} if host in ("cursor", "copilot") else {"continue": True}
 
 # %% ../../nbs/15_session/04_hooks.ipynb #05dd789f

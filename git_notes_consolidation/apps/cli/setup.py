@@ -185,7 +185,6 @@ _ASK = """To have something remembered, end an answer with a line of its own for
 [decision] WHAT, AND WHY
 Likewise [learning] and [blocker]. Mark only what another session will need. A person decides about each.
 """
-_TELL = ("claude", "codex", "gemini")
 
 
 def _is_last(call: Call, host: str, user: bool) -> bool:
@@ -196,8 +195,8 @@ def _is_last(call: Call, host: str, user: bool) -> bool:
 
 def _capture_change(call: Call, host: str, undo: bool) -> list[Change]:
     "The file that makes sessions of this clone propose what to remember."
-    if not undo and host not in _TELL: raise Usage(
-        f"--capture: {HOSTS[host].title} does not tell a hook what was answered; {', '.join(_TELL)} do")
+    if not undo and host in ("copilot", "opencode"): raise Usage(
+        f"--capture: {HOSTS[host].title} does not tell a hook what was answered; the other agents do")
     top = call.home.common_dir
     c = writing_hosts.change_of(top, CAPTURE, lambda raw: None if undo else raw or _ASK.encode())
     return [replace(c, shown=f".git/{CAPTURE}")] if c.before != c.after else []
@@ -207,8 +206,8 @@ def _after(call: Call, host: Host, user: bool, changes: Sequence[Change]) -> Pri
     "What a person does next."
     said: Printed = [host.then] if changes else []
     if not find_spec("mcp"):
-        said.append("The tools are left out; for them: pipx inject git-notes-consolidation mcp, then again. "
-                    "The block needs none.")
+        said.append("The tools are left out; for them: pipx inject git-notes-consolidation mcp (or pip "
+                    "install mcp), then again. The block needs none.")
     elif any(v == "other" for _, v in _found(call, host, user)):
         said.append("The tools are left out: another server is called memory there. The block needs none.")
     elif not any(x.user if user else x.file for x in host.tools):
