@@ -47,6 +47,12 @@ def show_written(call: Call, s: WritingService, r: WriteResult, also: str = "") 
     call.show(r.to_dict() | {"dry_run": not r.run_id}, *_told(call, s, r, also))
 
 
+def _asked(r: WriteResult, title: Callable[[str], str]) -> str:
+    "The question that a memory leaves."
+    older = next((c["id"] for c in r.considered if c["relation"] == "supersede"), None)
+    return f"Does it replace “{title(older)}”? Then" if older else "A question is left:"
+
+
 def _told(call: Call, s: WritingService, r: WriteResult, also: str = "") -> Lines:
     "The same in words."
     there = s.held().memories
@@ -67,7 +73,7 @@ def _told(call: Call, s: WritingService, r: WriteResult, also: str = "") -> Line
         Text(f"{did}: {name}  {known}".rstrip(": "), style="bold"), *([Text(why)] if why else []),
         *([table("", ("", "id", "memory"), rows)] if rows else []),
         *([compared, " → ".join(r.states)] if call.verbose and judged else []),
-        *(f"? A question is left: gnc review list {short(i)}; then gnc review accept {short(i)}, or reject"
+        *(f"? {_asked(r, title)} gnc review accept {short(i)}, or reject; both texts: gnc review list {short(i)}"
           for i in r.review[:1]), *(f"! {plain(w)}" for w in r.warnings), *([also] if also else []),
         *([f"Undo: gnc undo {short(r.run_id)}{facts}"] if r.run_id else [])]
 
