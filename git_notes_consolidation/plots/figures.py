@@ -19,10 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # %% auto #0
-__all__ = ['TIERS', 'COLOURS', 'DASHES', 'SYMBOLS', 'TIER_COLOURS', 'TIER_HATCHES', 'NO_CLUSTER', 'CLUSTER_SCALE', 'figure',
-           'add_levels', 'hatch_marker', 'cluster_markers', 'escape_markup', 'short_label', 'rounded', 'marked_text',
-           'lines', 'decay_curves', 'histogram_with_threshold', 'confusion_heatmap', 'umap_layout', 'cluster_map',
-           'tier_bars', 'tier_slider', 'tier_flow', 'score_parts', 'tier_days', 'cluster_heaps']
+__all__ = ['TIERS', 'COLOURS', 'DASHES', 'SYMBOLS', 'TIER_COLOURS', 'TIER_HATCHES', 'figure', 'add_levels', 'hatch_marker',
+           'escape_markup', 'short_label', 'rounded', 'marked_text', 'lines', 'decay_curves',
+           'histogram_with_threshold', 'confusion_heatmap', 'umap_layout', 'cluster_map', 'tier_bars', 'tier_slider',
+           'tier_flow', 'score_parts', 'tier_days', 'cluster_heaps']
 
 # %% ../../nbs/02_plots/01_figures.ipynb #de866e04
 TIERS = tuple(t.value for t in MemoryTier)  # hot, warm, cold, archived: the order of every axis
@@ -69,27 +69,6 @@ def add_levels(
 def hatch_marker(colour: str | list[str], shape: str | list[str]) -> dict[str, Any]:
     pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": "#666", "size": 7, "solidity": 0.2}
     return {"color": colour, "line": {"color": "#444", "width": 1}, "pattern": pattern}
-
-# %% ../../nbs/02_plots/01_figures.ipynb #128256fc
-NO_CLUSTER = len(COLOURS)  # The number of grey
-_NUMBERS = (0, 1, 2, 5, 17, 13, 14, 6)  # Plotly's of `SYMBOLS`: a cross is kept for what was replaced
-CLUSTER_SCALE = {"colorscale": [[i / NO_CLUSTER, c] for i, c in enumerate((*COLOURS, "#AAAAAA"))], "cmin": 0,
-                 "cmax": NO_CLUSTER}
-
-# %% ../../nbs/02_plots/01_figures.ipynb #bd9e68c8
-def cluster_markers(
-    labels: Sequence[int],  # Cluster of each point, −1 for none
-    # A cluster's look is that of its first member's place, not of its rank among the labels
-    by_place: bool = False,
-) -> dict[str, list[int]]:
-    "Colour, symbol and size of each point, as numbers."
-    groups: dict[int, list[int]] = {}
-    for i, k in enumerate(labels): groups.setdefault(int(k), []).append(i)
-    several = sorted(k for k, mine in groups.items() if k >= 0 and len(mine) > 1)
-    look = {k: groups[k][0] if by_place else n for n, k in enumerate(several)}
-    at = [look.get(int(k), -1) for k in labels]
-    return {"color": [NO_CLUSTER if i < 0 else i % NO_CLUSTER for i in at],
-            "symbol": [_NUMBERS[0 if i < 0 else i % 8] for i in at], "size": [4 if i < 0 else 9 for i in at]}
 
 # %% ../../nbs/02_plots/01_figures.ipynb #7b3d997e
 def escape_markup(text: str) -> str:
@@ -154,7 +133,8 @@ def histogram_with_threshold(
 ) -> Figure:
     "The share of each group by value, and the threshold."
     edges = np.histogram_bin_edges(np.concatenate([*groups.values()]), bins)
-    shares = {f"{name} ({len(v):,})": np.histogram(v, edges)[0] / max(len(v), 1) for name, v in groups.items()}
+    shares = {f"{name} ({len(v):,})": np.histogram(v, edges)[0] / max(len(v), 1)
+              for name, v in groups.items()}
     frame = need("pandas", "notebook").DataFrame(shares, index=(edges[:-1] + edges[1:]) / 2)
     fig = lines(frame, x="similarity", y="share", yaxis_tickformat=".0%")
     fig.update_traces(mode="lines", line_shape="hvh")
@@ -366,10 +346,10 @@ def tier_flow(
              "line": {"color": "#444", "width": 1}, "pad": 18, "thickness": 18}
     links = {"source": [a for a, _, _ in flows], "target": [len(TIERS) + b for _, b, _ in flows],
              "value": [n for *_, n in flows], "color": "rgba(120,120,120,0.35)"}
-    flow = {"type": "sankey", "node": nodes, "link": links, "arrangement": "snap"}
-    if flows: return figure([flow], height=300)  # Without a link it is an error in the browser
-    return figure([flow | {"visible": False}], height=300,
-                  title={"text": "no memory changes its tier", "x": 0.5, "y": 0.5})
+    flow = {"type": "sankey", "node": nodes, "link": links, "arrangement": "snap",
+            "visible": bool(flows)}  # Without a link it is an error in the browser
+    none = {} if flows else {"text": "no memory changes its tier", "x": 0.5, "y": 0.5}
+    return figure([flow], height=300, title=none)
 
 # %% ../../nbs/02_plots/01_figures.ipynb #cc0c51e4
 def score_parts(
