@@ -82,8 +82,7 @@ def short_label(text: str, most: int = 110) -> str:
 
 def rounded(values: Iterable[Any]) -> list[Any]:
     "As plain numbers of four digits: a figure stored with sixteen is four times as heavy."
-    return [float(f"{v:.4g}") if isinstance(v, (float, np.floating)) else v
-            for v in np.asarray(list(values)).tolist()]
+    return [float(f"{v:.4g}") if isinstance(v, float) else v for v in np.asarray(list(values)).tolist()]
 
 # %% ../../nbs/02_plots/01_figures.ipynb #84e2cf63
 def marked_text(
@@ -167,12 +166,12 @@ def umap_layout(
     seed: int = 0,  # The same picture again, on one machine; UMAP promises no more
 ) -> np.ndarray:  # (n, 2)
     "Places in the plane, similar memories close together."
-    X = np.asarray(X, float if len(X) < 15 else np.float32)
+    X = np.asarray(X, np.float32)
     if len(X) < 15: return _main_axes(X)
     umap = need("umap.umap_", "notebook")
     places, _ = umap.simplicial_set_embedding(
         X, _neighbour_graph(X), 2, 1.0, *_NEAR, gamma=1.0, negative_sample_rate=5, n_epochs=500,
-        init=_main_axes(X).astype(np.float32), random_state=np.random.RandomState(seed), metric="cosine",
+        init=_main_axes(X), random_state=np.random.RandomState(seed), metric="cosine",
         metric_kwds={}, densmap=False, densmap_kwds={}, output_dens=False)
     return np.asarray(places, float)
 
@@ -327,9 +326,8 @@ def tier_slider(
     "The tier distribution under a half-life that the reader moves."
     places = sorted(frames)
     def step(h: float) -> dict[str, Any]:
-        bars = tier_bars({"": frames[h]}).data
-        change = {"x": [b.x for b in bars], "text": [b.text for b in bars]}
-        return {"method": "restyle", "label": f"{h:g}", "args": [change]}
+        numbers = [[frames[h].get(t, 0)] for t in TIERS]
+        return {"method": "restyle", "label": f"{h:g}", "args": [{"x": numbers, "text": numbers}]}
     slider = {"active": places.index(at), "currentvalue": {"prefix": "half-life in days: "},
               "steps": [*map(step, places)], "pad": {"t": 60}}
     return tier_bars({"": frames[at]}).update_layout(sliders=[slider], height=300, margin_b=130)
@@ -369,11 +367,11 @@ def score_parts(
 
 # %% ../../nbs/02_plots/01_figures.ipynb #4aaede08
 def tier_days(
-    # Namespace to leaves_hot, leaves_warm and archived; infinite for never
+    # Namespace to leaves_hot, leaves_warm and archived, in this order; infinite for never
     days: Mapping[str, Mapping[str, float]],
 ) -> Figure:
     "How long a memory that nobody reads stays in each tier, by namespace."
-    ends = {n: [0.0, d["leaves_hot"], d["leaves_warm"], d["archived"]] for n, d in days.items()}
+    ends = {n: [0.0, *d.values()] for n, d in days.items()}
     edge = 1.15 * max([x for row in ends.values() for x in row if math.isfinite(x)], default=0) or 365.0
     def tier(k: int, t: str) -> dict[str, Any]:
         spans = [(row[k], row[k + 1]) for row in ends.values()]

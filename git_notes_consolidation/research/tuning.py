@@ -201,9 +201,9 @@ _FADES = (30.0, 60.0, 90.0, 120.0, 180.0, 270.0, 365.0, 540.0, 730.0, 1095.0, 14
           math.inf)
 _RANGES: dict[str, tuple[str, float, float, float]] = {  # Setting to label, minimum, maximum and step
     "retention_half_life_days": ("half-life, days", 1, 365, 1),
-    "recency_weight": ("weight: recency", 0, 10, 0.1),
-    "activation_weight": ("weight: use", 0, 10, 0.1),
-    "importance_weight": ("weight: importance", 0, 10, 0.1),
+    "recency_weight": ("weight: recency", 0, 1, 0.01),
+    "activation_weight": ("weight: use", 0, 1, 0.01),
+    "importance_weight": ("weight: importance", 0, 1, 0.01),
     "hot_threshold": ("hot from", 0.01, 0.99, 0.01),
     "warm_threshold": ("warm from", 0.01, 0.99, 0.01),
     "archive_threshold": ("archived below", 0.01, 0.99, 0.01), "grace_days": ("days of grace", 0, 90, 1),
@@ -219,8 +219,7 @@ def slider_positions(
 ) -> dict[str, float]:  # Setting to where its slider stands
     "Where the sliders stand for a configuration."
     at = {name: getattr(config, name) for name in (*_RANGES, "importance_half_life_days")}
-    return (at | {name: round(10 * at[name], 8) for name in _WEIGHTS}
-            | {"consolidation_threshold": config.consolidation_threshold or own})
+    return at | {"consolidation_threshold": config.consolidation_threshold or own}
 
 # %% ../../nbs/20_research/02_tuning.ipynb #ed937403
 def settings_at(
@@ -276,8 +275,8 @@ def moved_table(
 ) -> str:
     "The memories that change their tier, as HTML."
     far = [abs(TIERS.index(a) - TIERS.index(b)) for a, b in zip(before, after)]
-    rows = sorted((i for i, n in enumerate(far) if n),
-                  key=lambda i: (-far[i], -c.memories[i].timestamp.timestamp()))
+    rows = sorted((i for i, n in enumerate(far) if n), key=lambda i: (far[i], c.memories[i].timestamp))[::-1]
+    if not rows: return "<i>No memory changes its tier. Move a slider.</i>"
     def chip(tier: str) -> str:
         return (f"<span style='background:{TIER_COLOURS[tier]};border-radius:3px;padding:0 4px;"
                 f"color:{'white' if tier == 'hot' else '#222'}'>{tier}</span>")
@@ -285,9 +284,8 @@ def moved_table(
         m = c.memories[i]
         return (f"<span style='white-space:nowrap'>{chip(before[i])} → {chip(after[i])}</span>",
                 f"{short_label(m.summary, 90)} <span style='color:#666'>{m.timestamp:%Y-%m-%d}</span>")
-    rest = [("", f"… and {len(rows) - most:,} more")] if len(rows) > most else []
-    return (html_table([*map(row, rows[:most]), *rest]) if rows
-            else "<i>No memory changes its tier. Move a slider.</i>")
+    rest = f"… and {len(rows) - most:,} more" if len(rows) > most else ""
+    return html_table(map(row, rows[:most])) + rest
 
 # %% ../../nbs/20_research/02_tuning.ipynb #9bdf18f5
 class SettingsFile:
@@ -302,8 +300,8 @@ class SettingsFile:
         self.draft: Draft | None = None
         self.show = w.Button(description="write these settings…", layout={"width": "auto"})
         self.save = w.Button(description="write it", disabled=True, button_style="primary")
-        self.text, self.note = w.HTML(), w.HTML()
-        self.box = w.VBox([self.save, self.note, self.text], layout={"display": "none"})
+        self.note = w.HTML()
+        self.box = w.VBox([self.save, self.note], layout={"display": "none"})
         self.show.on_click(self.look)
         self.save.on_click(self.write)
 
@@ -316,11 +314,9 @@ class SettingsFile:
             self.draft = d = Draft(self.folder, self.wanted())
             rows = unified_diff((d.before or "").splitlines(), d.text.splitlines(), "as it is",
                                  "as it would be", lineterm="")
-            diff = escape_markup("\n".join(rows))
-            self.text.value = f"<pre style='margin:0;line-height:1.3'>{diff}</pre>"
+            diff = "\n".join((f"{len(d.values)} of the settings change in {d.path}", *rows))
             self.save.disabled = not d.values
-            self.note.value = escape_markup(f"{len(d.values)} of the settings change in {d.path}:" if d.values
-                                            else f"nothing to change in {d.path}")
+            self.note.value = f"<pre style='margin:0;line-height:1.3'>{escape_markup(diff)}</pre>"
 
     def write(self, _: Any = None) -> None:
         "Write what was shown."
@@ -332,7 +328,7 @@ class SettingsFile:
 
     def forget(self) -> None:
         "What was shown holds no longer."
-        self.draft, self.save.disabled, self.note.value, self.text.value = None, True, "", ""
+        self.draft, self.save.disabled, self.note.value = None, True, ""
 
 # %% ../../nbs/20_research/02_tuning.ipynb #91a0f7c2
 _DECIDED = {f.name for f in fields(RetentionSettings)} | {*_RANGES}
@@ -463,7 +459,7 @@ def layout(
                       layout={"min_width": "0", "overflow": "hidden"})
     named = {name: titled(name) for name in _TITLES}
     add_classes("tune", **named, **knobs, later=panel.later, line=panel.line, moved=panel.moved,
-                quality=panel.quality, note=k.note, text=k.text)
+                quality=panel.quality, note=k.note)
     panel.moved.layout = {"height": "158px", "overflow": "auto", "border": "1px solid #ddd"}
     sizes = column(490, *map(knobs.pop, _SIZES))
     half_life, *others = knobs.values()

@@ -239,7 +239,7 @@ def test_the_button_writes_what_gnc_reads(watched, tmp_path):
     page.click("button:has-text('write these settings')")
     page.wait_for_selector(".gnc-tune-note:has-text('gnc.toml')", timeout=5000)
     assert page.inner_text(".gnc-tune-note").strip().startswith("1 of the settings change in ")
-    diff = page.inner_text(".gnc-tune-text").splitlines()
+    diff = page.inner_text(".gnc-tune-note").splitlines()
     assert [line for line in diff if line[:1] in "+-" and line[1:2] not in "+-"] == ["+retention_half_life_days = 365.0"]
     assert (tmp_path / "gnc.toml").read_text() == "# ours\ngrace_days = 3.0\n"
     page.click("button:text-is('write it')")
