@@ -153,11 +153,11 @@ def edges_of(c: Corpus, judged: Iterable[Candidate]) -> tuple[Candidate, ...]:
 # %% ../../nbs/20_research/01_lab.ipynb #89471627
 def has_kernel(
     shell: Any,  # From `get_ipython()`; None outside of a notebook
-    env: Mapping[str, str] | None = None,  # Voilà names itself in the kernel's environment
+    env: Mapping[str, str],  # Voilà names itself in the kernel's environment
 ) -> bool:
     "Does somebody look on who can move a slider?"
     kernel: Any = getattr(shell, "kernel", None)
-    if kernel and (env or {}).get("SERVER_SOFTWARE", "").startswith("voila"): return True
+    if kernel and env.get("SERVER_SOFTWARE", "").startswith("voila"): return True
     try: return bool(kernel.get_parent()["content"]["allow_stdin"])
     except (AttributeError, KeyError, TypeError): return False
 
@@ -330,9 +330,9 @@ class Desk:
 
     def _ipython_display_(self) -> None:
         ipython = need("IPython", "notebook")
-        clicks = has_kernel(ipython.get_ipython(), os.environ)
-        if clicks: ipython.display.display(self.box)
-        if clicks and not self.opened: self.read()
-        if clicks: return
-        self.open()
-        ipython.display.display(self.figure())
+        if has_kernel(ipython.get_ipython(), os.environ):
+            ipython.display.display(self.box)
+            if not self.opened: self.read()
+        else:
+            self.open()
+            ipython.display.display(self.figure())
