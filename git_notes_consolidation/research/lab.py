@@ -17,7 +17,7 @@ from typing import Any, TYPE_CHECKING
 from ..consolidation.relate import candidates
 from ..consolidation.scan import living_memories, scored, stand_ins, view
 from ..core.loading import load_settings, project_file
-from ..core.memory import digest, Memory, sample_memories, SAMPLE_NOW
+from ..core.memory import Memory, sample_memories, SAMPLE_NOW
 from ..core.models import EdgeType, Judgment, MemoryEdge, MemoryMetadata, Relation
 from ..core.settings import SubconsciousnessConfig
 from ..core.visible import estimate_tokens
@@ -119,9 +119,6 @@ class Candidate:
     newer: Memory
     said: Judgment
     similarity: float = 0.0  # Cosine; 0 where it was not computed
-
-    @property
-    def id(self) -> str: return f"own-{digest('pair', [self.older.id, self.newer.id])[-12:]}"
 
     @property
     def is_edge(self) -> bool:

@@ -331,9 +331,6 @@ class SettingsFile:
         self.draft, self.save.disabled, self.note.value = None, True, ""
 
 # %% ../../nbs/20_research/02_tuning.ipynb #91a0f7c2
-_DECIDED = {f.name for f in fields(RetentionSettings)} | {*_RANGES}
-
-
 _STYLE = """<style>
 .gnc-tune-line, .gnc-tune-corpus, .gnc-tune-quality {
   --jp-widgets-inline-height: auto; font-size: 12px; line-height: 1.35 }
@@ -347,7 +344,7 @@ _STYLE = """<style>
 
 def panel_settings(config: SubconsciousnessConfig) -> dict[str, Any]:
     "What the panel decides, and a file is to say: all that scores, and what has a slider."
-    return {f.name: getattr(config, f.name) for f in fields(config) if f.name in _DECIDED}
+    return {name: getattr(config, name) for name in (*(f.name for f in fields(RetentionSettings)), *_RANGES)}
 
 
 _FRAMES: dict[str, dict[str, Any]] = {  # What is not as in the other figures
