@@ -19,11 +19,10 @@ if TYPE_CHECKING:
     import pandas as pd
 
 # %% auto #0
-__all__ = ['TIERS', 'COLOURS', 'DASHES', 'SYMBOLS', 'TIER_COLOURS', 'TIER_HATCHES', 'NO_CLUSTER', 'CLUSTER_SCALE', 'figure',
-           'add_levels', 'hatch_marker', 'cluster_markers', 'escape_markup', 'short_label', 'rounded', 'marked_text',
-           'lines', 'decay_curves', 'clusters_by_threshold', 'histogram_with_threshold', 'confusion_heatmap',
-           'umap_layout', 'cluster_map', 'plane_layout', 'tier_bars', 'tier_slider', 'tier_flow', 'score_parts',
-           'tier_days', 'cluster_heaps']
+__all__ = ['TIERS', 'COLOURS', 'DASHES', 'SYMBOLS', 'TIER_COLOURS', 'TIER_HATCHES', 'figure', 'add_levels', 'hatch_marker',
+           'escape_markup', 'short_label', 'rounded', 'marked_text', 'lines', 'decay_curves',
+           'histogram_with_threshold', 'confusion_heatmap', 'umap_layout', 'cluster_map', 'tier_bars', 'tier_slider',
+           'tier_flow', 'score_parts', 'tier_days', 'cluster_heaps']
 
 # %% ../../nbs/02_plots/01_figures.ipynb #de866e04
 TIERS = tuple(t.value for t in MemoryTier)  # hot, warm, cold, archived: the order of every axis
@@ -71,27 +70,6 @@ def hatch_marker(colour: str | list[str], shape: str | list[str]) -> dict[str, A
     pattern = {"shape": shape, "fillmode": "overlay", "fgcolor": "#666", "size": 7, "solidity": 0.2}
     return {"color": colour, "line": {"color": "#444", "width": 1}, "pattern": pattern}
 
-# %% ../../nbs/02_plots/01_figures.ipynb #128256fc
-NO_CLUSTER = len(COLOURS)  # The number of grey
-_NUMBERS = (0, 1, 2, 5, 17, 13, 14, 6)  # Plotly's of `SYMBOLS`: a cross is kept for what was replaced
-CLUSTER_SCALE = {"colorscale": [[i / NO_CLUSTER, c] for i, c in enumerate((*COLOURS, "#AAAAAA"))], "cmin": 0,
-                 "cmax": NO_CLUSTER}
-
-# %% ../../nbs/02_plots/01_figures.ipynb #bd9e68c8
-def cluster_markers(
-    labels: Sequence[int],  # Cluster of each point, −1 for none
-    # A cluster's look is that of its first member's place, not of its rank among the labels
-    by_place: bool = False,
-) -> dict[str, list[int]]:
-    "Colour, symbol and size of each point, as numbers."
-    groups: dict[int, list[int]] = {}
-    for i, k in enumerate(labels): groups.setdefault(int(k), []).append(i)
-    several = sorted(k for k, mine in groups.items() if k >= 0 and len(mine) > 1)
-    look = {k: groups[k][0] if by_place else n for n, k in enumerate(several)}
-    at = [look.get(int(k), -1) for k in labels]
-    return {"color": [NO_CLUSTER if i < 0 else i % NO_CLUSTER for i in at],
-            "symbol": [_NUMBERS[0 if i < 0 else i % 8] for i in at], "size": [4 if i < 0 else 9 for i in at]}
-
 # %% ../../nbs/02_plots/01_figures.ipynb #7b3d997e
 def escape_markup(text: str) -> str:
     "Without the markup that plotly would render: a memory's text is anybody's."
@@ -104,8 +82,7 @@ def short_label(text: str, most: int = 110) -> str:
 
 def rounded(values: Iterable[Any]) -> list[Any]:
     "As plain numbers of four digits: a figure stored with sixteen is four times as heavy."
-    return [float(f"{v:.4g}") if isinstance(v, (float, np.floating)) else v
-            for v in np.asarray(list(values)).tolist()]
+    return [float(f"{v:.4g}") if isinstance(v, float) else v for v in np.asarray(list(values)).tolist()]
 
 # %% ../../nbs/02_plots/01_figures.ipynb #84e2cf63
 def marked_text(
@@ -147,13 +124,6 @@ def decay_curves(
     "How a score fades with the days."
     return lines(frame, levels=levels, x="days without access", y="from 0 to 1", yaxis_range=[0, 1.02])
 
-
-def clusters_by_threshold(
-    frame: pd.DataFrame,  # Index: similarity threshold; columns: counts
-) -> Figure:
-    "What a clustering threshold makes of the same memories."
-    return lines(frame, x="similarity threshold", y="count")
-
 # %% ../../nbs/02_plots/01_figures.ipynb #115434b9
 def histogram_with_threshold(
     groups: Mapping[str, Sequence[float]],  # Name to values, mostly cosine similarities
@@ -161,19 +131,13 @@ def histogram_with_threshold(
     bins: int = 40,
 ) -> Figure:
     "The share of each group by value, and the threshold."
-    everything = np.concatenate([np.asarray(v, float) for v in groups.values()])
-    edges = np.histogram_bin_edges(everything, bins)
-    def steps(i: int, name: str) -> dict[str, Any]:
-        shares = np.histogram(groups[name], edges)[0] / max(len(groups[name]), 1)
-        return {"type": "scatter", "mode": "lines", "name": f"{name} ({len(groups[name]):,})",
-                "x": rounded((edges[:-1] + edges[1:]) / 2), "y": rounded(shares),
-                "line": {"shape": "hvh", "dash": DASHES[i % len(DASHES)]},
-                "fill": "tozeroy" if i == 0 else "none"}
-    fig = figure((steps(i, name) for i, name in enumerate(groups)), x="similarity", y="share",
-                 yaxis_tickformat=".0%")
-    fig.add_vline(x=threshold, line={"color": "#222", "width": 2, "dash": "dash"},
-                  annotation={"text": f"threshold {threshold:g}"})
-    return fig
+    edges = np.histogram_bin_edges(np.concatenate([*groups.values()]), bins)
+    shares = {f"{name} ({len(v):,})": np.histogram(v, edges)[0] / max(len(v), 1)
+              for name, v in groups.items()}
+    frame = need("pandas", "notebook").DataFrame(shares, index=(edges[:-1] + edges[1:]) / 2)
+    fig = lines(frame, x="similarity", y="share", yaxis_tickformat=".0%")
+    fig.update_traces(mode="lines", line_shape="hvh")
+    return add_levels(fig, {f"threshold {threshold:g}": threshold}, "x")
 
 # %% ../../nbs/02_plots/01_figures.ipynb #5e0b38f7
 def confusion_heatmap(
@@ -202,12 +166,12 @@ def umap_layout(
     seed: int = 0,  # The same picture again, on one machine; UMAP promises no more
 ) -> np.ndarray:  # (n, 2)
     "Places in the plane, similar memories close together."
-    X = np.asarray(X, float if len(X) < 15 else np.float32)
+    X = np.asarray(X, np.float32)
     if len(X) < 15: return _main_axes(X)
     umap = need("umap.umap_", "notebook")
     places, _ = umap.simplicial_set_embedding(
         X, _neighbour_graph(X), 2, 1.0, *_NEAR, gamma=1.0, negative_sample_rate=5, n_epochs=500,
-        init=_main_axes(X).astype(np.float32), random_state=np.random.RandomState(seed), metric="cosine",
+        init=_main_axes(X), random_state=np.random.RandomState(seed), metric="cosine",
         metric_kwds={}, densmap=False, densmap_kwds={}, output_dens=False)
     return np.asarray(places, float)
 
@@ -231,12 +195,9 @@ def _neighbour_graph(X: np.ndarray, k: int = 14) -> Any:
 
 def _main_axes(X: np.ndarray) -> np.ndarray:
     "The two main axes, without all others, which take ten times as long."
-    X = np.pad(X - X.mean(0) if len(X) else X, ((0, 0), (0, 2)))
-    V = np.random.default_rng(0).normal(size=(X.shape[1], 2))
-    for _ in range(50): V = np.linalg.qr(X.T @ (X @ V))[0]
-    places = X @ V
-    sign = np.sign(np.take_along_axis(places, np.abs(places).argmax(0)[None], 0)) if len(X) else 1.0
-    return np.asarray(places * np.where(sign == 0, 1.0, sign))
+    svd = need("sklearn.utils.extmath", "notebook").randomized_svd
+    U, s, _ = svd(np.pad(X - X.sum(0) / max(len(X), 1), ((0, 2), (0, 2))), 2, random_state=0)
+    return np.asarray((U * s)[:len(X)])
 
 # %% ../../nbs/02_plots/01_figures.ipynb #b4ba6e54
 _EMPTY = {"showticklabels": False, "showgrid": False, "title": {"text": ""}}
@@ -303,7 +264,6 @@ def cluster_map(
     *,
     others: Mapping[str, Sequence[str]] | None = None,  # What else may colour the points: {"tier": […]}
     arrows: Sequence[tuple[int, int]] = (),  # Rows of what was replaced, and of what replaced it
-    title: str = "",
 ) -> Figure:
     "The memories in the plane, by cluster, or by what the menu says."
     at = np.asarray(points, float).reshape(-1, 2)
@@ -327,17 +287,8 @@ def cluster_map(
     menu = [colour_menu([way for way, groups in ways.items() for _ in groups],
                         [x.get("visible", True) for x in always], words)] if others else []
     return figure([*traces, *always], xaxis=_EMPTY, yaxis=_EMPTY, height=560, annotations=words,
-                  updatemenus=menu, margin={"l": 10, "r": 10, "t": 45 + 35 * bool(menu and title), "b": 10},
-                  title={"text": escape_markup(title), "font": {"size": 15}},
+                  updatemenus=menu, margin={"l": 10, "r": 10, "t": 45, "b": 10},
                   legend={"orientation": "h", "x": 0, "y": -0.02, "yanchor": "top", "font": {"size": 12}})
-
-# %% ../../nbs/02_plots/01_figures.ipynb #mp000001
-def plane_layout(
-    X: np.ndarray,  # (n, d), a row a memory
-) -> tuple[np.ndarray, str]:  # (n, 2), and how it was made
-    "Places in the plane, with what is installed."
-    try: return umap_layout(X), "UMAP" if len(X) >= 15 else "main axes"
-    except NotImplementedError: return _main_axes(np.asarray(X, float)), "main axes"
 
 # %% ../../nbs/02_plots/01_figures.ipynb #20c76928
 def tier_trace(
@@ -374,36 +325,29 @@ def tier_slider(
 ) -> Figure:
     "The tier distribution under a half-life that the reader moves."
     places = sorted(frames)
-    heights = {h: [int(frames[h].get(t, 0)) for t in TIERS] for h in places}
-    bars = {"type": "bar", "x": list(TIERS), "y": heights[at], "text": heights[at],
-            "textposition": "outside",
-            "marker": hatch_marker(list(TIER_COLOURS.values()), list(TIER_HATCHES.values()))}
-    steps = [{"method": "restyle", "label": f"{h:g}", "args": [{"y": [heights[h]], "text": [heights[h]]}]}
-             for h in places]
+    def step(h: float) -> dict[str, Any]:
+        numbers = [[frames[h].get(t, 0)] for t in TIERS]
+        return {"method": "restyle", "label": f"{h:g}", "args": [{"x": numbers, "text": numbers}]}
     slider = {"active": places.index(at), "currentvalue": {"prefix": "half-life in days: "},
-              "steps": steps, "pad": {"t": 40}}
-    return figure([bars], y="memories", yaxis_range=[0, 1.1 * max(max(v) for v in heights.values()) + 1],
-                  sliders=[slider], height=420, margin={"b": 110})
+              "steps": [*map(step, places)], "pad": {"t": 60}}
+    return tier_bars({"": frames[at]}).update_layout(sliders=[slider], height=300, margin_b=130)
 
 # %% ../../nbs/02_plots/01_figures.ipynb #a9119daf
 def tier_flow(
     moves: Mapping[tuple[str, str], int],  # (from tier, to tier) to number of memories
 ) -> Figure:
     "The memories that changed their tier, as a Sankey diagram."
-    flows = [(a, b, int(n)) for a in TIERS for b in TIERS if a != b and (n := moves.get((a, b), 0))]
-    was, now = ({t: sum(f[2] for f in flows if f[end] == t) for t in TIERS} for end in (0, 1))
-    left, right = ([t for t in TIERS if ends[t]] for ends in (was, now))
-    nodes = {"label": [f"was {t}: {was[t]}" for t in left] + [f"now {t}: {now[t]}" for t in right],
-             "color": [TIER_COLOURS[t] for t in left + right],
+    flows = [(TIERS.index(a), TIERS.index(b), int(n)) for (a, b), n in moves.items() if a != b and n]
+    labels = [f"{when} {t}: {sum(f[2] for f in flows if f[end] == k)}"
+              for end, when in enumerate(("was", "now")) for k, t in enumerate(TIERS)]
+    nodes = {"label": labels, "color": [*TIER_COLOURS.values()] * 2,
              "line": {"color": "#444", "width": 1}, "pad": 18, "thickness": 18}
-    links = {"source": [left.index(a) for a, _, _ in flows],
-             "target": [len(left) + right.index(b) for _, b, _ in flows],
-             "value": [n for _, _, n in flows], "label": [f"{n} from {a} to {b}" for a, b, n in flows],
-             "color": "rgba(120,120,120,0.35)"}
-    flow = {"type": "sankey", "node": nodes, "link": links, "arrangement": "snap"}
-    if flows: return figure([flow], height=300)  # Without a link it is an error in the browser
-    return figure([flow | {"visible": False}], height=300,
-                  title={"text": "no memory changes its tier", "x": 0.5, "y": 0.5})
+    links = {"source": [a for a, _, _ in flows], "target": [len(TIERS) + b for _, b, _ in flows],
+             "value": [n for *_, n in flows], "color": "rgba(120,120,120,0.35)"}
+    flow = {"type": "sankey", "node": nodes, "link": links, "arrangement": "snap",
+            "visible": bool(flows)}  # Without a link it is an error in the browser
+    none = {} if flows else {"text": "no memory changes its tier", "x": 0.5, "y": 0.5}
+    return figure([flow], height=300, title=none)
 
 # %% ../../nbs/02_plots/01_figures.ipynb #cc0c51e4
 def score_parts(
@@ -413,25 +357,21 @@ def score_parts(
 ) -> Figure:
     "What one memory's score consists of."
     total = math.floor(1000 * sum(parts.values()) + 5e-7) / 1000  # As the tier's reason says it: never up
-    shades, hatches = ("#56B4E9", "#009E73", "#F0C05A", "#BBBBBB"), ("", "/", ".", "x")
-    def bar(i: int, name: str, v: float) -> dict[str, Any]:
-        return {"type": "bar", "orientation": "h", "name": f"{name} {v:+.3f}", "x": [round(v, 4)], "y": [""],
-                "marker": hatch_marker(shades[i % 4], hatches[i % 4])}
-    point = {"type": "scatter", "mode": "markers", "name": f"score {total:.3f}", "x": [total],
-             "y": [""],
+    looks = ("#56B4E9", ""), ("#009E73", "/"), ("#F0C05A", "."), ("#BBBBBB", "x")
+    bars = [{"type": "bar", "orientation": "h", "name": f"{name} {v:+.3f}", "x": [round(v, 4)], "y": [""],
+             "marker": hatch_marker(*look)} for (name, v), look in zip(parts.items(), looks)]
+    point = {"type": "scatter", "mode": "markers", "name": f"score {total:.3f}", "x": [total], "y": [""],
              "marker": {"symbol": "diamond", "size": 13, "color": "#000"}}
-    bars = [bar(i, *part) for i, part in enumerate(parts.items())]
-    fig = figure([*bars, point], x="share of the score", barmode="relative", height=240,
-                 legend_traceorder="normal")
-    return add_levels(fig, levels, "x")
+    return add_levels(figure([*bars, point], x="share of the score", barmode="relative", height=240,
+                             legend_traceorder="normal"), levels, "x")
 
 # %% ../../nbs/02_plots/01_figures.ipynb #4aaede08
 def tier_days(
-    # Namespace to leaves_hot, leaves_warm and archived; infinite for never
+    # Namespace to leaves_hot, leaves_warm and archived, in this order; infinite for never
     days: Mapping[str, Mapping[str, float]],
 ) -> Figure:
     "How long a memory that nobody reads stays in each tier, by namespace."
-    ends = {n: [0.0, d["leaves_hot"], d["leaves_warm"], d["archived"]] for n, d in days.items()}
+    ends = {n: [0.0, *d.values()] for n, d in days.items()}
     edge = 1.15 * max([x for row in ends.values() for x in row if math.isfinite(x)], default=0) or 365.0
     def tier(k: int, t: str) -> dict[str, Any]:
         spans = [(row[k], row[k + 1]) for row in ends.values()]
@@ -448,10 +388,7 @@ def cluster_heaps(
 ) -> Figure:
     "How many memories are in clusters of which size."
     times = sorted(Counter(sizes).items())
-    def bars(name: str, rows: list[tuple[int, int]], colour: str, hatch: str) -> dict[str, Any]:
-        return {"type": "bar", "x": [n for n, _ in rows], "y": [n * k for n, k in rows],
-                "text": [k for _, k in rows], "textposition": "outside",
-                "name": f"{name}: {sum(k for _, k in rows):,}", "marker": hatch_marker(colour, hatch)}
-    return figure([bars("clusters", [(n, k) for n, k in times if n >= least], "#56B4E9", ""),
-                   bars("too small", [(n, k) for n, k in times if n < least], "#E0E0E0", "x")],
-                  x="memories in the cluster", y="memories", barmode="overlay", height=300)
+    bars = {"type": "bar", "x": [n for n, _ in times], "y": [n * k for n, k in times],
+            "text": [k for _, k in times], "textposition": "outside", "marker": hatch_marker("#56B4E9", "")}
+    return add_levels(figure([bars], x="memories in the cluster", y="memories", height=300),
+                      {f"at least {least}": least - 0.5}, "x")

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/20_research/01_lab.ipynb #77b657e3
 from __future__ import annotations
-import json, math, os
+import os
 import numpy as np
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -17,7 +17,7 @@ from typing import Any, TYPE_CHECKING
 from ..consolidation.relate import candidates
 from ..consolidation.scan import living_memories, scored, stand_ins, view
 from ..core.loading import load_settings, project_file
-from ..core.memory import digest, Memory, sample_memories, SAMPLE_NOW
+from ..core.memory import Memory, sample_memories, SAMPLE_NOW
 from ..core.models import EdgeType, Judgment, MemoryEdge, MemoryMetadata, Relation
 from ..core.settings import SubconsciousnessConfig
 from ..core.visible import estimate_tokens
@@ -36,12 +36,8 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['Corpus', 'load_corpus', 'scratch', 'Candidate', 'judge_candidates', 'edges_of', 'report_progress', 'line_field',
-           'repo_field', 'pairs_field', 'pairs_path', 'flowing_row', 'add_classes', 'chart_box', 'draw', 'drawn',
-           'stop', 'number_beside', 'html_table', 'Desk']
-
-# %% ../../nbs/20_research/01_lab.ipynb #7d2f5745
-class NoMemories(ValueError):
-    "A repository without memories: which, and what to do."
+           'repo_field', 'pairs_field', 'pairs_path', 'flowing_row', 'add_classes', 'chart_box', 'draw', 'pale',
+           'html_table', 'Desk']
 
 # %% ../../nbs/20_research/01_lab.ipynb #f2f40682
 @dataclass(frozen=True, eq=False)
@@ -87,8 +83,8 @@ def load_corpus(
     settings = load_settings(file=project_file(r.worktree) if r.worktree else None)
     seen = view(r)
     memories = tuple(sorted(living_memories(seen.scan.memories), key=lambda m: m.timestamp))
-    if not memories: raise NoMemories(f"no memories in {repo}: they stand in its refs/notes/mem/*; "
-                                      "git fetch origin 'refs/notes/mem/*:refs/notes/mem/*' brings a team's")
+    if not memories: raise ValueError(f"no memories in {repo}: they stand in its refs/notes/mem/*; "
+                                    "git fetch origin 'refs/notes/mem/*:refs/notes/mem/*' brings a team's")
     now = memories[-1].timestamp
     known = scored(seen, settings, now)
     index = r.common_dir.parent / ".memory" / "index.db"
@@ -125,17 +121,9 @@ class Candidate:
     similarity: float = 0.0  # Cosine; 0 where it was not computed
 
     @property
-    def id(self) -> str: return f"own-{digest('pair', [self.older.id, self.newer.id])[-12:]}"
-
-    @property
     def is_edge(self) -> bool:
         "Would it be acted on, or was it?"
         return self.said.relation in ("supersede", "duplicate") and self.said.confidence >= SURE
-
-    @property
-    def informative(self) -> float:  # 0 to 1
-        "How near the judge is to its line; where it says nothing, how alike the texts are."
-        return self.similarity if self.said.relation == "coexist" else 1 - abs(self.said.confidence - SURE)
 
 # %% ../../nbs/20_research/01_lab.ipynb #5f2d7224
 def judge_candidates(c: Corpus) -> tuple[Candidate, ...]:
@@ -162,11 +150,11 @@ def edges_of(c: Corpus, judged: Iterable[Candidate]) -> tuple[Candidate, ...]:
 # %% ../../nbs/20_research/01_lab.ipynb #89471627
 def has_kernel(
     shell: Any,  # From `get_ipython()`; None outside of a notebook
-    env: Mapping[str, str] | None = None,  # Voilà names itself in the kernel's environment
+    env: Mapping[str, str],  # Voilà names itself in the kernel's environment
 ) -> bool:
     "Does somebody look on who can move a slider?"
     kernel: Any = getattr(shell, "kernel", None)
-    if kernel and (env or {}).get("SERVER_SOFTWARE", "").startswith("voila"): return True
+    if kernel and env.get("SERVER_SOFTWARE", "").startswith("voila"): return True
     try: return bool(kernel.get_parent()["content"]["allow_stdin"])
     except (AttributeError, KeyError, TypeError): return False
 
@@ -253,6 +241,9 @@ export default { render };
 """
 
 
+_PALE = ".gnc-old { opacity: 0.3; transition: opacity 0.1s 0.2s }"
+
+
 @cache
 def _plotly_script() -> Any:
     "Plotly's script, in a widget that nobody sees."
@@ -263,7 +254,7 @@ def _plotly_script() -> Any:
 @cache
 def _chart_class() -> Any:
     base, t = need("anywidget", "notebook").AnyWidget, need("traitlets", "notebook")
-    return type("Chart", (base,), {"_esm": _DRAWS, "held": None} | {
+    return type("Chart", (base,), {"_esm": _DRAWS, "_css": _PALE, "held": None} | {
         name: kind().tag(sync=True) for name, kind in (("script", t.Unicode), ("spec", t.Unicode),
                                                        ("picked", t.List))})
 
@@ -284,46 +275,22 @@ def draw(
     "Show a figure in its place, instead of what it shows."
     chart.held.value = fig.to_json()
 
-
-def drawn(chart: Any) -> dict[str, Any]:
-    "What such a place shows, as plotly's JSON."
-    return dict(json.loads(chart.held.value))
-
-# %% ../../nbs/20_research/01_lab.ipynb #af2920bd
-def stop(x: float) -> tuple[str, float]: return ("never" if x == math.inf else f"{x:g}"), x
-
-# %% ../../nbs/20_research/01_lab.ipynb #80b5b84d
-def move_slider(knob: Any, value: float) -> None:
-    "Put a slider to a value, which may lie beyond its end."
-    if hasattr(knob, "max"): knob.min, knob.max = min(knob.min, value), max(knob.max, value)
-    elif value not in (stops := [x for _, x in knob.options]):
-        knob.options = [*map(stop, sorted([*stops, value]))]
-    knob.value = value
-
-# %% ../../nbs/20_research/01_lab.ipynb #5c1b25d5
-def number_beside(knob: Any) -> Any:
-    "A box that says what the slider says, and moves it."
-    box = need("ipywidgets", "notebook").Text(continuous_update=False,
-                                              layout={"width": "70px", "flex": "none"})
-    def show(_: Any = None) -> None: box.value = stop(round(knob.value, 6))[0]
-    def read(change: Any) -> None:
-        text = change.new.strip().replace(",", "")
-        if text == stop(round(knob.value, 6))[0]: return
-        try: value = math.inf if text == "never" else type(knob.value)(text)
-        except ValueError: value = math.nan
-        if value >= 0 and (math.isfinite(value) or not hasattr(knob, "max")): move_slider(knob, value)
-        else: show()
-    knob.observe(show, names="value")
-    show()
-    box.observe(read, names="value")
-    return box
+# %% ../../nbs/20_research/01_lab.ipynb #d399f11c
+@contextmanager
+def pale(
+    *widgets: Any,  # What they show is old
+) -> Iterator[None]:
+    "Old numbers do not stand as if they held."
+    for x in widgets: x.add_class("gnc-old")
+    try: yield
+    finally:
+        for x in widgets: x.remove_class("gnc-old")
 
 # %% ../../nbs/20_research/01_lab.ipynb #7894b92b
 def html_table(
     rows: Iterable[Sequence[str]],  # Cells as HTML
     head: Sequence[str] = (),
     bold: bool = False,  # The first cell of each row
-    more: str = "",  # Below it
 ) -> str:
     "Rows as a small table."
     def cell(html: str, tag: str = "td") -> str:
@@ -331,7 +298,7 @@ def html_table(
     def row(cells: Sequence[str]) -> str:
         return f"<tr>{''.join(cell(x, 'th' if bold and not n else 'td') for n, x in enumerate(cells))}</tr>"
     top = f"<tr>{''.join(cell(h, 'th') for h in head)}</tr>" if head else ""
-    return f"<table style='line-height:1.35;font-size:12px'>{top}{''.join(map(row, rows))}</table>{more}"
+    return f"<table style='line-height:1.35;font-size:12px'>{top}{''.join(map(row, rows))}</table>"
 
 # %% ../../nbs/20_research/01_lab.ipynb #8695783a
 class Desk:
@@ -360,9 +327,9 @@ class Desk:
 
     def _ipython_display_(self) -> None:
         ipython = need("IPython", "notebook")
-        clicks = has_kernel(ipython.get_ipython(), os.environ)
-        if clicks: ipython.display.display(self.box)
-        if clicks and not self.opened: self.read()
-        if clicks: return
-        self.open()
-        ipython.display.display(self.figure())
+        if has_kernel(ipython.get_ipython(), os.environ):
+            ipython.display.display(self.box)
+            if not self.opened: self.read()
+        else:
+            self.open()
+            ipython.display.display(self.figure())

@@ -23,13 +23,12 @@ from ..plots.figures import (
     add_levels, cluster_heaps, escape_markup, lines, score_parts, short_label, tier_bars, TIER_COLOURS,
     tier_days, tier_flow, tier_slider, TIERS)
 from git_notes_consolidation.research.lab import (
-    chart_box, Corpus, Desk, draw, flowing_row, html_table, load_corpus, move_slider, number_beside,
-    repo_field, report_progress, stop)
+    add_classes, chart_box, Corpus, Desk, draw, flowing_row, html_table, load_corpus, pale, repo_field,
+    report_progress)
 from ..retention.forecast import (
     design_score, read_touches, sampled, Snapshots, snapshots)
 from ..retention.score import (
-    activation, counts_by_half_life, days_in_tiers, power_law, retention_frame, retrievability,
-    score_decomposition, tier_counts, weights)
+    counts_by_half_life, days_in_tiers, retention_frame, score_decomposition, tier_counts, weights)
 from ..similarity.clusters import flat_clusters, groups_of, split
 from ..core.runtime import need
 from ..core.loading import Draft, project_file
@@ -40,8 +39,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['Answer', 'answer', 'preset', 'Needed', 'needed_rows', 'row_scores', 'Found', 'found_by', 'pictures', 'Panel',
-           'layout', 'tune']
+__all__ = ['Answer', 'answer', 'preset', 'Needed', 'needed_rows', 'Found', 'found_by', 'pictures', 'Panel', 'layout', 'tune']
 
 # %% ../../nbs/20_research/02_tuning.ipynb #29bab0f2
 def present_tiers(c: Corpus) -> list[str]:
@@ -135,19 +133,6 @@ def needed_rows(
     return Needed(_public_rows(), "files edited in twelve projects")
 
 # %% ../../nbs/20_research/02_tuning.ipynb #d0d2827e
-def row_scores(
-    s: Snapshots,
-    r: RetentionConfig,
-) -> np.ndarray:  # One a row
-    "The scores that such a configuration gives."
-    h, d = r.half_life_days, r.decay_exponent
-    if r.decay == "exponential": return design_score(s, h, r)
-    if r.decay == "act-r": kept = used = retrievability(s.first, s.last, s.count, h, d)
-    else: kept, used = np.vectorize(power_law)(s.last, h, d), np.vectorize(activation)(s.count)
-    worth = 0.5 * np.exp2(-s.last / r.importance_half_life_days)
-    return np.asarray(r.recency_weight * kept + r.activation_weight * used + r.importance_weight * worth)
-
-
 class Found(NamedTuple):
     "What a configuration has at hand."
     told: float  # Share of all that is hot or warm
@@ -162,7 +147,7 @@ class Found(NamedTuple):
 
 def found_by(s: Snapshots, r: RetentionConfig) -> Found:
     "How much of what was needed is at hand, and how much of everything."
-    scores = row_scores(s, r)
+    scores = design_score(s, r.half_life_days, r)
     near = (scores >= r.warm_threshold) | (s.first < r.grace_days)
     ranks = np.argsort(np.argsort(-scores, kind="stable"))
     return Found(float(near.mean()), float(near[s.needed].mean()), ranks[s.needed], len(s))
@@ -196,11 +181,6 @@ def quality_figure(
                 y="found: share of what was needed")
     return add_levels(fig, {name: f.told for name, f in ways.items()}, "x")
 
-# %% ../../nbs/20_research/02_tuning.ipynb #ef314d79
-def levels_of(config: RetentionConfig) -> dict[str, float]:
-    "The thresholds, as plots name them."
-    return {"archive": config.archive_threshold, "warm": config.warm_threshold, "hot": config.hot_threshold}
-
 # %% ../../nbs/20_research/02_tuning.ipynb #d6d418e5
 def pictures(
     said: Answer,
@@ -208,10 +188,11 @@ def pictures(
     present: Mapping[str, int],  # The tier distribution to compare with
 ) -> dict[str, Callable[[], Figure]]:  # By name
     "The six figures of an answer, each drawn when it is asked for."
+    levels = {"archive": config.archive_threshold, "warm": config.warm_threshold, "hot": config.hot_threshold}
     return {"tiers": lambda: tier_bars({"now": present, "with these": said.counts}),
             "flow": lambda: tier_flow(said.moves),
             "spaces": lambda: tier_bars({escape_markup(n): row for n, row in said.spaces.items()}),
-            "parts": lambda: score_parts(said.parts, levels_of(config.retention)),
+            "parts": lambda: score_parts(said.parts, levels),
             "days": lambda: tier_days(said.days),
             "sizes": lambda: cluster_heaps(said.sizes, config.min_cluster_size)}
 
@@ -220,9 +201,9 @@ _FADES = (30.0, 60.0, 90.0, 120.0, 180.0, 270.0, 365.0, 540.0, 730.0, 1095.0, 14
           math.inf)
 _RANGES: dict[str, tuple[str, float, float, float]] = {  # Setting to label, minimum, maximum and step
     "retention_half_life_days": ("half-life, days", 1, 365, 1),
-    "recency_weight": ("weight: recency", 0, 10, 0.1),
-    "activation_weight": ("weight: use", 0, 10, 0.1),
-    "importance_weight": ("weight: importance", 0, 10, 0.1),
+    "recency_weight": ("weight: recency", 0, 1, 0.01),
+    "activation_weight": ("weight: use", 0, 1, 0.01),
+    "importance_weight": ("weight: importance", 0, 1, 0.01),
     "hot_threshold": ("hot from", 0.01, 0.99, 0.01),
     "warm_threshold": ("warm from", 0.01, 0.99, 0.01),
     "archive_threshold": ("archived below", 0.01, 0.99, 0.01), "grace_days": ("days of grace", 0, 90, 1),
@@ -238,8 +219,7 @@ def slider_positions(
 ) -> dict[str, float]:  # Setting to where its slider stands
     "Where the sliders stand for a configuration."
     at = {name: getattr(config, name) for name in (*_RANGES, "importance_half_life_days")}
-    return (at | {name: round(10 * at[name], 8) for name in _WEIGHTS}
-            | {"consolidation_threshold": config.consolidation_threshold or own})
+    return at | {"consolidation_threshold": config.consolidation_threshold or own}
 
 # %% ../../nbs/20_research/02_tuning.ipynb #ed937403
 def settings_at(
@@ -257,72 +237,22 @@ def settings_at(
     return replace(base, **moved)
 
 # %% ../../nbs/20_research/02_tuning.ipynb #9946b03c
-_LOOK: dict[str, Any] = {"readout": False, "style": {"description_width": "128px"},
-                         "layout": {"width": "auto", "flex": "1 1 240px", "min_width": "0"}}
+_LOOK: dict[str, Any] = {"style": {"description_width": "128px"}, "layout": {"width": "auto"}}
 
 
-def _knobs(at: Mapping[str, float]) -> dict[str, Any]:
-    w = need("ipywidgets", "notebook")
+def _knobs(*stands: Mapping[str, float]) -> dict[str, Any]:  # Where they stand, and may be put to
+    w, at = need("ipywidgets", "notebook"), stands[0]
     def slider(name: str, label: str, low: float, high: float, step: float) -> Any:
         kind = w.IntSlider if isinstance(at[name], int) else w.FloatSlider
-        return kind(at[name], min=min(low, at[name]), max=max(high, at[name]), step=step, description=label,
+        ends = low, high, *(stand[name] for stand in stands)
+        return kind(at[name], min=min(ends), max=max(ends), step=step, description=label, readout_format=".4",
                     **_LOOK)
-    presets = (RetentionConfig.preset(name).importance_half_life_days for name in PRESETS)
-    now = at["importance_half_life_days"]
-    fade = w.SelectionSlider(options=[*map(stop, sorted({*_FADES, now, *presets}))], value=now,
-                             description="importance halves", **_LOOK)
+    fades = sorted({*_FADES, *(stand["importance_half_life_days"] for stand in stands)})
+    fade = w.SelectionSlider(options=[("never" if x == math.inf else f"{x:g}", x) for x in fades],
+                             value=at["importance_half_life_days"], description="importance halves", **_LOOK)
     made = {name: slider(name, *_RANGES[name]) for name in _RANGES}
     return {"retention_half_life_days": made.pop("retention_half_life_days"),
             "importance_half_life_days": fade, **made}
-
-# %% ../../nbs/20_research/02_tuning.ipynb #66b639bb
-class Sliders:
-    "A configuration that a person moves."
-
-    def __init__(
-        self, config: SubconsciousnessConfig,  # Where they start
-        own: float,  # The embedder's cluster threshold
-    ) -> None:
-        w = need("ipywidgets", "notebook")
-        self.config, self.own, self.still = config, own, False
-        self.starts = {"as it is": config, **{name: preset(name, config) for name in PRESETS}}
-        self.knobs = _knobs(slider_positions(config, own))
-        self.numbers = {name: number_beside(knob) for name, knob in self.knobs.items()}
-        self.line = w.HTML()
-        self.presets = w.Dropdown(options=[*self.starts], description="preset", layout={"width": "190px"},
-                                  style={"description_width": "50px"})
-        for knob in self.knobs.values(): knob.observe(self.move, names="value")
-        self.presets.observe(self.take, names="value")
-
-    def tell(self) -> None:
-        "Say what follows."
-
-    def move(self, _: Any = None) -> None:
-        "Take what the sliders say."
-        if self.still: return
-        try:
-            self.config = settings_at({name: knob.value for name, knob in self.knobs.items()}, self.config,
-                                      self.own)
-        except ConfigError as e:
-            self.line.value = f"<b style='color:#B00020'>{escape_markup(str(e))}</b>"
-            self.presets.value = None
-            return
-        self.tell()
-        self.presets.value = next((name for name, start in self.starts.items() if start == self.config), None)
-
-    def take(self, change: Any) -> None:
-        "Take the preset that was chosen, unless it holds already."
-        start = self.starts.get(change.new)
-        if start and (start != self.config or any(
-                self.knobs[name].value != at for name, at in slider_positions(start, self.own).items())):
-            self.put(start)
-
-    def put(self, config: SubconsciousnessConfig) -> None:
-        "Move all sliders at once."
-        self.still, self.config = True, config
-        for name, value in slider_positions(config, self.own).items(): move_slider(self.knobs[name], value)
-        self.still = False
-        self.move()
 
 # %% ../../nbs/20_research/02_tuning.ipynb #a50c1373
 def describe(
@@ -345,8 +275,8 @@ def moved_table(
 ) -> str:
     "The memories that change their tier, as HTML."
     far = [abs(TIERS.index(a) - TIERS.index(b)) for a, b in zip(before, after)]
-    rows = sorted((i for i, n in enumerate(far) if n),
-                  key=lambda i: (-far[i], -c.memories[i].timestamp.timestamp()))
+    rows = sorted((i for i, n in enumerate(far) if n), key=lambda i: (far[i], c.memories[i].timestamp))[::-1]
+    if not rows: return "<i>No memory changes its tier. Move a slider.</i>"
     def chip(tier: str) -> str:
         return (f"<span style='background:{TIER_COLOURS[tier]};border-radius:3px;padding:0 4px;"
                 f"color:{'white' if tier == 'hot' else '#222'}'>{tier}</span>")
@@ -354,43 +284,39 @@ def moved_table(
         m = c.memories[i]
         return (f"<span style='white-space:nowrap'>{chip(before[i])} → {chip(after[i])}</span>",
                 f"{short_label(m.summary, 90)} <span style='color:#666'>{m.timestamp:%Y-%m-%d}</span>")
-    rest = [("", f"… and {len(rows) - most:,} more")] if len(rows) > most else []
-    return (html_table([*map(row, rows[:most]), *rest]) if rows
-            else "<i>No memory changes its tier. Move a slider.</i>")
+    rest = f"… and {len(rows) - most:,} more" if len(rows) > most else ""
+    return html_table(map(row, rows[:most])) + rest
 
 # %% ../../nbs/20_research/02_tuning.ipynb #9bdf18f5
 class SettingsFile:
-    "A folder, what would change in its file, and the button that writes it."
+    "What would change in a worktree's file, and the buttons that show and write it."
 
     def __init__(
         self, wanted: Callable[[], Mapping[str, Any]],  # Setting to value, when asked
-        folder: str = "",  # Top of a worktree
+        folder: str,  # Top of a worktree; empty where there is none
     ) -> None:
         w = need("ipywidgets", "notebook")
-        self.wanted = wanted
+        self.wanted, self.folder = wanted, folder
         self.draft: Draft | None = None
-        self.folder = w.Text(folder, description="worktree", placeholder="the top of your worktree",
-                             layout={"width": "auto", "flex": "1 1 260px"},
-                             style={"description_width": "70px"})
         self.show = w.Button(description="write these settings…", layout={"width": "auto"})
         self.save = w.Button(description="write it", disabled=True, button_style="primary")
-        self.text, self.note = w.HTML(layout={"display": "none"}), w.HTML()
+        self.note = w.HTML()
+        self.box = w.VBox([self.save, self.note], layout={"display": "none"})
         self.show.on_click(self.look)
         self.save.on_click(self.write)
-        self.folder.observe(self.forget, names="value")
 
     def look(self, _: Any = None) -> None:
         "What would change in the file."
         self.forget()
+        self.box.layout.display = ""
         with report_progress(self.note, ""):
-            self.draft = d = Draft(self.folder.value, self.wanted())
+            if not self.folder: raise ConfigError("no worktree, no file: put your repository's path above")
+            self.draft = d = Draft(self.folder, self.wanted())
             rows = unified_diff((d.before or "").splitlines(), d.text.splitlines(), "as it is",
                                  "as it would be", lineterm="")
-            diff = escape_markup("\n".join(rows))
-            self.text.value = f"<pre style='margin:0;line-height:1.3'>{diff}</pre>"
-            self.text.layout.display, self.save.disabled = "" if d.values else "none", not d.values
-            self.note.value = escape_markup(f"{len(d.values)} of the settings change in {d.path}:" if d.values
-                                            else f"nothing to change in {d.path}")
+            diff = "\n".join((f"{len(d.values)} of the settings change in {d.path}", *rows))
+            self.save.disabled = not d.values
+            self.note.value = f"<pre style='margin:0;line-height:1.3'>{escape_markup(diff)}</pre>"
 
     def write(self, _: Any = None) -> None:
         "Write what was shown."
@@ -400,148 +326,150 @@ class SettingsFile:
                 f"written to {self.draft.write()}; gnc config shows what holds now")
         self.draft, self.save.disabled = None, True
 
-    def forget(self, _: Any = None) -> None:
+    def forget(self) -> None:
         "What was shown holds no longer."
-        if self.draft is None: return
-        self.draft, self.save.disabled, self.note.value, self.text.layout.display = None, True, "", "none"
+        self.draft, self.save.disabled, self.note.value = None, True, ""
 
 # %% ../../nbs/20_research/02_tuning.ipynb #91a0f7c2
-_DECIDED = {f.name for f in fields(RetentionSettings)} | {*_RANGES}
-
-
-_STYLE = ("<style>.gnc-line, .gnc-corpus, .gnc-quality { --jp-widgets-inline-height: auto; font-size: 12px; "
-          "line-height: 1.35 } .gnc-quality { padding-left: 12px }</style>")
+_STYLE = """<style>
+.gnc-tune-line, .gnc-tune-corpus, .gnc-tune-quality {
+  --jp-widgets-inline-height: auto; font-size: 12px; line-height: 1.35 }
+.gnc-tune-quality { padding-left: 12px }
+[class*=gnc-tune-] > .widget-readout { min-width: 44px }
+[class*=gnc-tune-] > .widget-readout[contenteditable=true] { text-decoration: underline dotted; cursor: text }
+@media (max-width: 600px) {
+  [class*=gnc-tune-] > .widget-label { width: 84px !important; white-space: normal; line-height: 1.1 } }
+</style>"""
 
 
 def panel_settings(config: SubconsciousnessConfig) -> dict[str, Any]:
     "What the panel decides, and a file is to say: all that scores, and what has a slider."
-    return {f.name: getattr(config, f.name) for f in fields(config) if f.name in _DECIDED}
+    return {name: getattr(config, name) for name in (*(f.name for f in fields(RetentionSettings)), *_RANGES)}
 
 
-def _frame(name: str) -> dict[str, Any]:
-    "A figure's layout in the panel, as wide as its column."
-    low = name == "parts"  # Over the others there is room
-    legend = {"orientation": "h", "x": 0, "y": -0.2 if low else 1, "yanchor": "top" if low else "bottom"}
-    if low: return {"margin": {"r": 10}, "legend": legend, "xaxis": {"title": {"text": ""}}}
-    if name != "tiers": return {"margin": {"r": 10}, "legend": legend}
-    return {"height": 150, "margin": {"t": 24, "b": 24, "l": 74, "r": 6},
-            "xaxis": {"title": {"text": ""}}, "yaxis": {"automargin": False},
-            "legend": legend | {"x": -0.28, "font": {"size": 11}}}
+_FRAMES: dict[str, dict[str, Any]] = {  # What is not as in the other figures
+    "tiers": {"height": 150, "margin": {"t": 24, "b": 24, "l": 74, "r": 6}, "xaxis_title_text": "",
+              "yaxis_automargin": False, "legend_x": -0.28, "legend_font_size": 11},
+    "parts": {"legend_y": -0.2, "legend_yanchor": "top", "xaxis_title_text": ""}}  # Over it stand the levels
 
-# %% ../../nbs/20_research/02_tuning.ipynb #fc182114
-class Panel(Sliders):
-    "Sliders, figures, and what they say of the memories."
 
-    def __init__(
-        self, c: Corpus,  # At least one memory; its settings are where the sliders start
-    ) -> None:
-        super().__init__(c.config, c.embedder.cluster_threshold)
-        w = need("ipywidgets", "notebook")
-        self.corpus, self.before, self.needed = c, present_tiers(c), needed_rows(c)
-        self.now = {t: self.before.count(t) for t in TIERS}
-        self.found_now = found_by(self.needed.rows, c.config.retention)
-        self.moved, self.verdict, self.quality = w.HTML(), w.HTML(), w.HTML()
-        self.later = w.IntSlider(0, max=730, description="days from now", **_LOOK)
-        self.numbers["later"] = number_beside(self.later)
-        self.which = w.Dropdown(**_choice(c), description="memory", layout={"width": "auto"})
-        self.keeper = SettingsFile(lambda: panel_settings(self.config), c.folder)
-        self.charts: dict[str, Any] = {}  # Name of a figure to its box
-        for x in (self.later, self.which): x.observe(self.move, names="value")
-        self.move()
-
-    def tell(self) -> None:
-        self.said = said = answer(self.corpus, self.config, self.before, self.which.value, self.later.value)
-        self.found = found_by(self.needed.rows, self.config.retention)
-        for name in self.charts: self.draw(name)
-        self.quality.value = say_quality(self.needed, self.found_now, self.found)
-        self.line.value, self.verdict.value = describe(said, self.config), escape_markup(said.verdict)
-        self.moved.value = moved_table(self.corpus, self.before, said.tiers)
-        self.keeper.forget()
-
-    def draw(self, name: str) -> None:
-        made = pictures(self.said, self.config, self.now) | {
-            "better": lambda: quality_figure(self.found_now, self.found)}
-        draw(self.charts[name], made[name]().update_layout(_frame(name)))
-
-    def chart(self, name: str) -> Any:
-        "The box that shows a figure, drawn when it is first asked for."
-        if name not in self.charts:
-            self.charts[name] = chart_box()
-            self.draw(name)
-        return self.charts[name]
-
-# %% ../../nbs/20_research/02_tuning.ipynb #3fd69aaf
-def _choice(c: Corpus) -> dict[str, Any]:
-    "The newest memory that is at least a month old, among the newest thousand."
-    old = [i for i, m in enumerate(c.memories) if (c.now - m.timestamp).days >= 30] or [0]
-    newest = sorted(range(len(c.memories)), key=lambda i: c.memories[i].timestamp, reverse=True)[:1000]
-    return {"value": old[-1], "options": [
-        (f"{c.memories[i].timestamp:%Y-%m-%d} {c.memories[i].summary[:70]}", i)
-        for i in dict.fromkeys([*newest, old[-1]])]}
-
-# %% ../../nbs/20_research/02_tuning.ipynb #3ed0fe4b
-def layout(
-    panel: Panel,
-) -> Any:
-    "All of it, for `display`."
-    w = need("ipywidgets", "notebook")
-    def knobs(*names: str) -> Any:
-        every = panel.knobs | {"later": panel.later}
-        rows = [w.HBox([every[n], panel.numbers[n]], layout={"width": "auto"}) for n in names]
-        if "retention_half_life_days" in names: rows.insert(1, panel.quality)
-        return w.VBox(rows, layout={"flex": "1 1 490px", "max_width": "640px", "min_width": "0"})
-    def framed(name: str) -> Any:
-        titled = w.VBox([w.HTML(f"<b>{_TITLES[name]}</b>"), panel.chart(name)],
-                        layout={"min_width": "0", "overflow": "hidden"})
-        titled.add_class(f"gnc-{name}")
-        return titled
-    _add_classes(panel)
-    k = panel.keeper
-    seen = w.VBox([framed("tiers"), w.HTML("<b>The memories that would move</b>"), panel.moved],
-                  layout={"flex": "1 1 330px", "min_width": "0", "padding": "0 0 0 14px"})
-    keeper = w.VBox([flowing_row(k.folder, k.save), k.note, k.text], layout={"display": "none"})
-    k.show.on_click(lambda _: setattr(keeper.layout, "display", ""))
-    tabs = _tabs({"who moves": lambda: framed("flow"), "by namespace": lambda: framed("spaces"),
-                  "how long": lambda: framed("days"),
-                  "is it better?": lambda: framed("better"),
-                  "one memory": lambda: w.VBox([panel.which, panel.verdict, framed("parts")]),
-                  "clusters": lambda: flowing_row(knobs(*_SIZES),
-                                              w.Box([framed("sizes")], layout={"flex": "1 1 330px"}))})
-    return w.VBox([keeper, panel.line,
-                   flowing_row(knobs(*(n for n in panel.knobs if n not in _SIZES), "later"), seen), tabs])
+def framed(name: str, fig: Figure) -> Figure:
+    "A figure in the panel, as wide as its column."
+    return fig.update_layout(margin_r=10, legend={"orientation": "h", "x": 0, "y": 1, "yanchor": "bottom"},
+                             **_FRAMES.get(name, {}))
 
 # %% ../../nbs/20_research/02_tuning.ipynb #9f2fdad4
-def _add_classes(panel: Panel) -> None:
-    k = panel.keeper
-    named = {"line": panel.line, "moved": panel.moved, "quality": panel.quality,
-             "note": k.note, "text": k.text, "folder": k.folder}
-    for name, x in {**panel.knobs, "later": panel.later, **named}.items(): x.add_class(f"gnc-{name}")
-    for name, box in panel.numbers.items(): box.add_class(f"gnc-{name}-number")
-    panel.moved.layout = {"height": "158px", "overflow": "auto", "border": "1px solid #ddd"}
-
-
-def _tabs(pages: Mapping[str, Callable[[], Any]]) -> Any:
-    "A page is made when it is opened."
-    w = need("ipywidgets", "notebook")
-    makers, boxes = [*pages.values()], [w.VBox() for _ in pages]
-    tabs = w.Tab(boxes, titles=[*pages])
-    def fill(_: Any = None) -> None:
-        i = tabs.selected_index
-        if i is not None and not boxes[i].children: boxes[i].children = [makers[i]()]
-    tabs.observe(fill, names="selected_index")
-    tabs.selected_index = None
-    return tabs
-
 _SIZES = ("consolidation_threshold", "min_cluster_size", "max_cluster_size")
-
+_TABS = {"who moves": "flow", "by namespace": "spaces", "how long": "days", "is it better?": "better",
+         "one memory": "parts", "clusters": "sizes"}  # Title to figure
 _TITLES = {"tiers": "Tiers now, and with these settings", "flow": "Who would move",
            "spaces": "With these settings, by namespace",
            "days": "How long a memory that nobody reads stays",
            "better": "What is found, for how much is told",
            "sizes": "Clusters by size", "parts": "What this memory's score consists of"}
 
+# %% ../../nbs/20_research/02_tuning.ipynb #3fd69aaf
+def _choice(c: Corpus) -> dict[str, Any]:
+    "The newest memory that is at least a month old, among the newest thousand."
+    newest = range(len(c.memories))[:-1001:-1]
+    old = next((i for i in newest if (c.now - c.memories[i].timestamp).days >= 30), newest[-1])
+    return {"value": old, "options": [
+        (f"{c.memories[i].timestamp:%Y-%m-%d} {c.memories[i].summary[:70]}", i) for i in newest]}
+
+# %% ../../nbs/20_research/02_tuning.ipynb #fc182114
+class Panel:
+    "A configuration that a person moves, figures, and what they say of the memories."
+
+    def __init__(
+        self, c: Corpus,  # At least one memory; its settings are where the sliders start
+    ) -> None:
+        w = need("ipywidgets", "notebook")
+        self.corpus, self.config, self.own = c, c.config, c.embedder.cluster_threshold
+        self.before, self.needed, self.still = present_tiers(c), needed_rows(c), False
+        self.now = {t: self.before.count(t) for t in TIERS}
+        self.found_now = found_by(self.needed.rows, c.config.retention)
+        self.starts = {"as it is": c.config, **{name: preset(name, c.config) for name in PRESETS}}
+        self.knobs = _knobs(*(slider_positions(x, self.own) for x in self.starts.values()))
+        self.presets = w.Dropdown(options=[*self.starts], description="preset", layout={"width": "190px"},
+                                  style={"description_width": "50px"})
+        self.line, self.moved, self.verdict, self.quality = (w.HTML() for _ in range(4))
+        self.later = w.IntSlider(0, max=730, description="days from now", **_LOOK)
+        self.which = w.Dropdown(**_choice(c), description="memory", layout={"width": "auto"})
+        self.keeper = SettingsFile(lambda: panel_settings(self.config), c.folder)
+        self.charts, self.tabs = {name: chart_box() for name in _TITLES}, w.Tab()
+        for x in (*self.knobs.values(), self.later, self.which): x.observe(self.move, names="value")
+        self.presets.observe(self.take, names="value")
+        self.tabs.observe(lambda _: self.draw(), names="selected_index")
+        self.move()
+
+    def move(self, _: Any = None) -> None:
+        "Take what the sliders say."
+        if self.still: return
+        try:
+            self.config = settings_at({name: knob.value for name, knob in self.knobs.items()}, self.config,
+                                      self.own)
+        except ConfigError as e:
+            self.line.value = f"<b style='color:#B00020'>{escape_markup(str(e))}</b>"
+            self.presets.value = None
+            return
+        with pale(*self.charts.values(), self.line, self.quality, self.moved, self.verdict): self.tell()
+        self.still, self.presets.value = True, next(
+            (name for name, start in self.starts.items() if start == self.config), None)
+        self.still = False
+
+    def take(self, change: Any) -> None:
+        "Take the preset that was chosen: all sliders move at once."
+        if self.still or change.new is None: return
+        self.still, self.config = True, self.starts[change.new]
+        for name, x in slider_positions(self.config, self.own).items(): self.knobs[name].value = x
+        self.still = False
+        self.move()
+
+    def tell(self) -> None:
+        "Say what follows."
+        self.said = said = answer(self.corpus, self.config, self.before, self.which.value, self.later.value)
+        self.found = found_by(self.needed.rows, self.config.retention)
+        self.draw()
+        self.quality.value = say_quality(self.needed, self.found_now, self.found)
+        self.line.value, self.verdict.value = describe(said, self.config), escape_markup(said.verdict)
+        self.moved.value = moved_table(self.corpus, self.before, said.tiers)
+        self.keeper.forget()
+
+    def draw(self) -> None:
+        "The tiers, and the figure of the open tab."
+        made = pictures(self.said, self.config, self.now) | {
+            "better": lambda: quality_figure(self.found_now, self.found)}
+        at = self.tabs.selected_index
+        for name in ("tiers", *(() if at is None else [[*_TABS.values()][at]])):
+            draw(self.charts[name], framed(name, made[name]()))
+
+# %% ../../nbs/20_research/02_tuning.ipynb #3ed0fe4b
+def layout(
+    panel: Panel,
+) -> Any:
+    "All of it, for `display`."
+    w, knobs, k = need("ipywidgets", "notebook"), dict(panel.knobs), panel.keeper
+    def column(width: int, *rows: Any) -> Any:
+        return w.VBox(rows, layout={"flex": f"1 1 {width}px", "min_width": "0", "padding": "0 14px 0 0"})
+    def titled(name: str) -> Any:
+        return w.VBox([w.HTML(f"<b>{_TITLES[name]}</b>"), panel.charts[name]],
+                      layout={"min_width": "0", "overflow": "hidden"})
+    named = {name: titled(name) for name in _TITLES}
+    add_classes("tune", **named, **knobs, later=panel.later, line=panel.line, moved=panel.moved,
+                quality=panel.quality, note=k.note)
+    panel.moved.layout = {"height": "158px", "overflow": "auto", "border": "1px solid #ddd"}
+    sizes = column(490, *map(knobs.pop, _SIZES))
+    half_life, *others = knobs.values()
+    pages = named | {"parts": w.VBox([panel.which, panel.verdict, named["parts"]]),
+                     "sizes": flowing_row(sizes, column(330, named["sizes"]))}
+    panel.tabs.children, panel.tabs.titles = [pages[name] for name in _TABS.values()], [*_TABS]
+    panel.tabs.selected_index = None
+    seen = column(330, named["tiers"], w.HTML("<b>The memories that would move</b>"), panel.moved)
+    return w.VBox([k.box, panel.line, flowing_row(
+        column(490, half_life, panel.quality, *others, panel.later), seen), panel.tabs])
+
 # %% ../../nbs/20_research/02_tuning.ipynb #73e20c59
-HALF_LIVES = (5, 7, 10, 14, 21, 30, 45, 60, 75, 90, 120, 150, 180, 270, 365)
+HALF_LIVES = range(15, 361, 15)
 
 
 class TuningDesk(Desk):
@@ -551,8 +479,7 @@ class TuningDesk(Desk):
     def __init__(self, repo: Path | str = "") -> None:
         w = need("ipywidgets", "notebook")
         self.path, self.note = repo_field(repo), w.HTML()
-        self.path.add_class("gnc-repo")
-        self.note.add_class("gnc-corpus")
+        add_classes("tune", repo=self.path, corpus=self.note)
         self.path.observe(self.read, names="value")
         self.head, self.results = flowing_row(self.path), [w.VBox()]
         self.box = w.VBox([w.HTML(_STYLE, layout={"display": "none"}), self.head, self.note, *self.results])

@@ -12,7 +12,7 @@ from pathlib import Path
 from typing import Any, NamedTuple
 from ..core.runtime import need
 from ..core.settings import RetentionConfig
-from .score import SOONEST, trace_strength
+from .score import power_law, retrievability, SOONEST, trace_strength
 
 # %% auto #0
 __all__ = ['MODELS', 'TWELVE', 'Touches', 'touches_of', 'BadTable', 'read_touches', 'Snapshots', 'snapshots', 'Model',
@@ -151,9 +151,12 @@ _DEFAULT = RetentionConfig()
 def design_score(s: Snapshots, half_life: float = _DEFAULT.retention_half_life_days,
                  config: RetentionConfig = _DEFAULT) -> np.ndarray:
     "The default score of a file, whose importance is everywhere the same."
+    d, used, kept = config.decay_exponent, _used(s), np.exp2(-s.last / half_life)
+    if config.decay == "power": kept = np.vectorize(power_law)(s.last, half_life, d)
+    if config.decay == "act-r": kept = used = retrievability(s.first, s.last, s.count, half_life, d)
     worth = 0.5 * np.exp2(-s.last / config.importance_half_life_days)
-    return (config.recency_weight * np.exp2(-s.last / half_life) + config.activation_weight * _used(s)
-            + config.importance_weight * worth)
+    return np.asarray(config.recency_weight * kept + config.activation_weight * used
+                      + config.importance_weight * worth)
 
 # %% ../../nbs/06_retention/02_forecast.ipynb #50fe0701
 def base_level(

@@ -16,8 +16,11 @@ from urllib.request import Request, urlopen
 import pytest
 from helpers import ROOT
 
-from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.core.loading import load_settings
+from git_notes_consolidation.core.memory import sample_memories
+from git_notes_consolidation.core.settings import SubconsciousnessConfig
+from git_notes_consolidation.store.git import git, open_repo
+from git_notes_consolidation.store.reader import write_memories
 
 pytestmark = pytest.mark.slow
 
@@ -124,7 +127,7 @@ def watched(server, browser):
     "The notebook, opened, and its first cell run."
     address, token = server
     found = Watched(browser, f"{address}/lab/tree/research/01_tuning.ipynb?token={token}")
-    run_first(found.page, ".gnc-tiers .bartext")
+    run_first(found.page, ".gnc-tune-tiers .bartext")
     return found
 
 
@@ -139,12 +142,12 @@ def test_no_figure_stays_blank_where_its_script_is_late(server, browser, width):
     page = browser.new_page(viewport={"width": width, "height": 800})
     page.add_init_script(LATE)
     page.goto(f"{address}/lab/tree/research/01_tuning.ipynb?token={token}")
-    run_first(page, ".gnc-line:has-text('10 hot')")
+    run_first(page, ".gnc-tune-line:has-text('10 hot')")
     if width < 600: page.keyboard.press("Control+b")  # The list of files takes two thirds
     put(page, "retention_half_life_days", "90")
-    page.wait_for_selector(".gnc-line:has-text('26 hot')")
-    wanted = {"who moves": ".gnc-flow .sankey-link", "by namespace": ".gnc-spaces .bars path", "how long": ".gnc-days .bars path",
-              "is it better?": ".gnc-better .lines path", "one memory": ".gnc-parts .bars path", "clusters": ".gnc-sizes .bars path"}
+    page.wait_for_selector(".gnc-tune-line:has-text('26 hot')")
+    wanted = {"who moves": ".gnc-tune-flow .sankey-link", "by namespace": ".gnc-tune-spaces .bars path", "how long": ".gnc-tune-days .bars path",
+              "is it better?": ".gnc-tune-better .lines path", "one memory": ".gnc-tune-parts .bars path", "clusters": ".gnc-tune-sizes .bars path"}
     assert page.locator(".jp-Cell .lm-TabBar-tabLabel").all_inner_texts() == [*wanted]
     for tab, mark in wanted.items():
         page.click(f".jp-Cell .lm-TabBar-tabLabel:text-is('{tab}')")
@@ -176,12 +179,12 @@ def test_a_memory_file_of_ones_own_is_on_the_first_screen(server, browser, tmp_p
     page.close()
 
 
-TIERS = "[...document.querySelectorAll('.gnc-tiers .bartext')].map(e => e.textContent).join(' ')"
+TIERS = "[...document.querySelectorAll('.gnc-tune-tiers .bartext')].map(e => e.textContent).join(' ')"
 
 
 def press(page, setting, key):
     "Seconds from a key on a slider until the tier distribution on the page is another."
-    page.focus(f".gnc-{setting} .noUi-handle")
+    page.focus(f".gnc-tune-{setting} .noUi-handle")
     before, start = page.evaluate(TIERS), time.perf_counter()
     page.keyboard.press(key)
     page.wait_for_function(f"before => {TIERS} !== before", arg=before, timeout=10_000, polling=20)
@@ -190,67 +193,78 @@ def press(page, setting, key):
 
 def put(page, setting, text):
     "A number typed beside a slider."
-    page.fill(f".gnc-{setting}-number input", text)
+    page.fill(f".gnc-tune-{setting} .widget-readout", text)
     page.keyboard.press("Enter")
 
 
 def test_the_first_screen_has_what_one_came_for(watched):
     "In a window of 1,280 by 800 pixels with the list of files open: every slider that forgets, the tiers, and who moves."
     page = watched.page
-    widths = page.evaluate("[...document.querySelectorAll('.noUi-target')].map(e => e.getBoundingClientRect().width)")
+    widths = page.evaluate("[...document.querySelectorAll('.noUi-target')].map(e => e.getBoundingClientRect().width).filter(x => x)")
     assert len(widths) == 10 and min(widths) >= 260, widths
-    for mark in (".gnc-retention_half_life_days-number", ".gnc-grace_days", ".gnc-tiers .bars", ".gnc-moved", ".gnc-repo", "button:has-text('write these')"):
+    marks = "retention_half_life_days .widget-readout", "grace_days", "tiers .bars", "moved", "repo"
+    for mark in (*(f".gnc-tune-{mark}" for mark in marks), "button:has-text('write these')"):
         box = page.locator(mark).first.bounding_box()
         assert 80 < box["y"] and box["y"] + box["height"] <= 776 and box["x"] + box["width"] <= 1250, (mark, box)  # Below it stands the status bar
 
 
 def test_the_half_life_moves_the_tiers_within_a_second(watched):
     page = watched.page
-    assert page.evaluate(TIERS) == "10 10 49 49 94 94 256 256" and page.inner_text(".gnc-line").startswith("10 hot, 49 warm, ")
+    assert page.evaluate(TIERS) == "10 10 49 49 94 94 256 256" and page.inner_text(".gnc-tune-line").startswith("10 hot, 49 warm, ")
     took = [press(page, "retention_half_life_days", key) for key in ("End", "Home", "End")]
     assert page.evaluate(TIERS) == "10 73 49 315 94 21 256"
-    page.wait_for_selector(".gnc-line:has-text('73 hot, 315 warm, 21 cold, 0 archived; ')", timeout=5000)
+    page.wait_for_selector(".gnc-tune-line:has-text('73 hot, 315 warm, 21 cold, 0 archived; ')", timeout=5000)
     assert min(took) < 1, took  # The fastest of three: the machine may have other things to do
     assert watched.errors == [] and watched.outside == []
 
 
+def open_path(page, path, says):
+    "A path put into the first field, and what the note then says."
+    page.fill(".gnc-tune-repo input", str(path))
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f".gnc-tune-corpus:has-text('{says}')", timeout=20_000)
+
+
 def test_the_button_writes_what_gnc_reads(watched, tmp_path):
+    "To the file of the repository whose memories are shown; the sample has none."
     page = watched.page
-    (tmp_path / "gnc.toml").write_text('# ours\nembedder = "minilm"\n')
-    for key in ("Home", "End"): press(page, "retention_half_life_days", key)
+    git(tmp_path, "init", "-q", "-b", "main")
+    write_memories(open_repo(tmp_path), sample_memories()[:14])
+    (tmp_path / "gnc.toml").write_text("# ours\ngrace_days = 3.0\n")
     page.click("button:has-text('write these settings')")
-    page.wait_for_selector(".gnc-note:has-text('name the top of the worktree')", timeout=5000)
-    page.fill(".gnc-folder input", str(tmp_path))
-    page.keyboard.press("Tab")
+    page.wait_for_selector(".gnc-tune-note:has-text('put your repository')", timeout=5000)
+    open_path(page, tmp_path, "its gnc.toml")
+    put(page, "retention_half_life_days", "365")
+    page.wait_for_selector(".gnc-tune-line:has-text('hot')", timeout=5000)
     page.click("button:has-text('write these settings')")
-    page.wait_for_selector(".gnc-note:has-text('gnc.toml')", timeout=5000)
-    assert page.inner_text(".gnc-note").strip().startswith("1 of the settings change in ")
-    assert [line for line in page.inner_text(".gnc-text").splitlines() if line[:1] in "+-" and line[1:2] not in "+-"] == ["+retention_half_life_days = 365.0"]
-    assert (tmp_path / "gnc.toml").read_text() == '# ours\nembedder = "minilm"\n'
+    page.wait_for_selector(".gnc-tune-note:has-text('gnc.toml')", timeout=5000)
+    assert page.inner_text(".gnc-tune-note").strip().startswith("1 of the settings change in ")
+    diff = page.inner_text(".gnc-tune-note").splitlines()
+    assert [line for line in diff if line[:1] in "+-" and line[1:2] not in "+-"] == ["+retention_half_life_days = 365.0"]
+    assert (tmp_path / "gnc.toml").read_text() == "# ours\ngrace_days = 3.0\n"
     page.click("button:text-is('write it')")
-    page.wait_for_selector(".gnc-note:has-text('written to')", timeout=5000)
-    wanted = replace(SubconsciousnessConfig(), embedder="minilm", retention_half_life_days=365.0)
+    page.wait_for_selector(".gnc-tune-note:has-text('written to')", timeout=5000)
+    wanted = replace(SubconsciousnessConfig(), grace_days=3.0, retention_half_life_days=365.0)
     assert load_settings(env={}, file=tmp_path / "gnc.toml").config == wanted
+    open_path(page, "", "the sample")
     assert watched.errors == [] and watched.outside == []
 
 
 def test_a_slider_speaks_while_it_is_held_and_old_numbers_go(watched, tmp_path):
-    page, line = watched.page, "document.querySelector('.gnc-line').innerText"
+    page, line = watched.page, "document.querySelector('.gnc-tune-line').innerText"
     put(page, "retention_half_life_days", "30")
-    page.wait_for_selector(".gnc-line:has-text('0 would move')", timeout=10_000)
-    page.wait_for_selector(".gnc-quality:has-text('no better, no worse')", timeout=10_000)
-    handle = page.locator(".gnc-retention_half_life_days .noUi-handle").bounding_box()
+    page.wait_for_selector(".gnc-tune-line:has-text('0 would move')", timeout=10_000)
+    page.wait_for_selector(".gnc-tune-quality:has-text('no better, no worse')", timeout=10_000)
+    handle = page.locator(".gnc-tune-retention_half_life_days .noUi-handle").bounding_box()
     page.mouse.move(handle["x"] + 5, handle["y"] + 5)
     page.mouse.down()
     page.mouse.move(handle["x"] + 105, handle["y"] + 5, steps=20)
     page.wait_for_function(f"() => !{line}.includes('; 0 would move')", timeout=10_000)
-    assert "as it is: 69%" in page.inner_text(".gnc-quality")
+    assert "as it is: 69%" in page.inner_text(".gnc-tune-quality")
     page.mouse.up()
-    page.fill(".gnc-repo input", str(tmp_path))
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".gnc-corpus:has-text('not a git repository')", timeout=10_000)
-    assert not page.is_visible(".gnc-line") and not page.is_visible(".gnc-tiers")
-    assert page.locator(".gnc-corpus").bounding_box()["y"] < 360 and watched.errors == []
+    open_path(page, tmp_path, "not a git repository")
+    assert not page.is_visible(".gnc-tune-line") and not page.is_visible(".gnc-tune-tiers")
+    assert page.locator(".gnc-tune-corpus").bounding_box()["y"] < 360 and watched.errors == []
 
 
 def test_the_page_shows_no_code_and_asks_for_a_token(browser, tmp_path):
@@ -266,13 +280,13 @@ def test_the_page_shows_no_code_and_asks_for_a_token(browser, tmp_path):
             time.sleep(0.25)
         assert found, (tmp_path / "voila.log").read_text()[-3000:]
         seen = Watched(browser, found[0])
-        seen.page.wait_for_selector(".gnc-tiers .bartext", state="attached", timeout=90_000)
+        seen.page.wait_for_selector(".gnc-tune-tiers .bartext", state="attached", timeout=90_000)
         put(seen.page, "retention_half_life_days", "90")
-        seen.page.wait_for_selector(".gnc-line:has-text('26 hot, 125 warm')", timeout=10_000)
+        seen.page.wait_for_selector(".gnc-tune-line:has-text('26 hot, 125 warm')", timeout=10_000)
         assert "git_notes" not in seen.page.inner_text("body") and seen.outside == []
         closed = browser.new_page()
         closed.goto(f"http://{HERE}:{port}/")
-        assert "login" in closed.url and closed.locator(".gnc-tiers").count() == 0
+        assert "login" in closed.url and closed.locator(".gnc-tune-tiers").count() == 0
     finally:
         server.terminate()
         try: server.wait(20)
