@@ -526,34 +526,17 @@ def unread_lines(
     lost = [n for n, line in enumerate(f.raw.splitlines(), 1) if line.strip() and n not in known]
     if not lost: return ""
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-    if any(e.kind == "issue" for e in f.entries):
-        return (f"{f.path}: no entry in line {lost[0]}{more}; messages, steps and templates of beads are no "
-                "memories")
     return f"{f.path}: no entry in line {lost[0]}{more}; {_FORM}"
 
 
-_FORM = ('a line is {"text": "…"}, an entity or a relation of the MCP memory server, or an issue of beads; a '
-         "document is an export of claude-mem")
-
+_FORM = ('a line is {"text": "…"}, an entity or a relation of the MCP memory server, or an issue of beads, '
+         "and no message, step or template; a document is an export of claude-mem")
 
 # %% ../../nbs/16_writing/06_reading.ipynb #108f90c4
-_LONGEST_SLUG = 200
-
-
-def _path_hash(path: str) -> str:
-    "A path's hash as JavaScript programs often make one: 31 times the last one, in 32 bits with a sign."
-    raw, n = path.encode("utf-16-le", "surrogatepass"), 0
-    for low, high in zip(raw[::2], raw[1::2]): n = (31 * n + low + 256 * high) % 2**32
-    n, out = min(n, 2**32 - n), ""
-    while n or not out: n, out = n // 36, "0123456789abcdefghijklmnopqrstuvwxyz"[n % 36] + out
-    return out
-
-
 def project_slug(root: Path) -> str:
     "A project's path, as Claude Code spells it in a folder's name."
     path = unicodedata.normalize("NFC", str(root))
-    slug = re.sub(r"[^A-Za-z0-9]", lambda m: "--" if ord(m[0]) > 0xFFFF else "-", path)
-    return slug if len(slug) <= _LONGEST_SLUG else f"{slug[:_LONGEST_SLUG]}-{_path_hash(path)}"
+    return re.sub(r"[^A-Za-z0-9]", lambda m: "--" if ord(m[0]) > 0xFFFF else "-", path)
 
 
 def project_root(path: Path) -> Path:
@@ -594,13 +577,3 @@ def claude_folder(
         if folder.is_dir(): return folder
     raise BadFile(f"Claude Code has no memory of this project: {tried[0]} is not there; name a file or a "
                   "folder")
-
-# %% ../../nbs/16_writing/06_reading.ipynb #62dccc9c
-def codex_files(
-    env: Mapping[str, str],
-) -> list[Path]:
-    "What a person wrote for Codex and all projects."
-    base = Path(env.get("CODEX_HOME") or Path(env.get("HOME") or Path.home()) / ".codex").expanduser()
-    found = [p for name in ("AGENTS.override.md", "AGENTS.md") if (p := base / name).is_file()]
-    if found: return found
-    raise BadFile(f"Codex has no instructions of yours: {base / 'AGENTS.md'} is not there; name a file")
