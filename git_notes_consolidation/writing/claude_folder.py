@@ -16,9 +16,8 @@ from urllib.parse import quote, unquote
 from ..staleness.file_check import Tree, dead_names, file_names, read_tree
 from ..core.visible import inert, visible
 from ..store.git import Repo
-from ..text.words import split_sentences
 from .markdown import (
-    _read, _section_ends, BadFile, front_matter, line_starts, text_of)
+    _read, _section_ends, BadFile, first_sentence, front_matter, line_starts, text_of)
 from .reading import memory_files, real_path
 from .tidy import Edit, apart, with_edits
 from .archive import holds
@@ -54,15 +53,6 @@ class Topic:
         if said := self.fields.get("description"): return " ".join(said.split())
         return first_sentence(self.text)
 
-_MARK = re.compile(r"\A\s*(?:(?:[-*+]|\d{1,9}[.)]|\[[ xX]\])\s+|[>|]\s*)*")
-
-
-def first_sentence(text: str, most: int = 120) -> str:
-    "The first words below the headings, on one line."
-    lines = (x for x in text.splitlines() if not x.lstrip().startswith(("#", "```")) and re.search(r"\w", x))
-    line = next(filter(None, (_MARK.sub("", x, 1).strip() for x in lines)), "")[:1000]
-    s = line[:split_sentences(line)[0].end].strip() if line else ""
-    return s if len(s) <= most else s[:most].rpartition(" ")[0] + " …"
 
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #0a022f83
 @dataclass(frozen=True)

@@ -11,7 +11,7 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
-from functools import cache, lru_cache
+from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from ..consolidation.scan import View, scored, stand_ins
@@ -25,7 +25,7 @@ from ..session.fast_start import QUOTED
 from ..store.state import State
 from .decide import BadFact, Draft, make_fact
 from .markdown import (
-    Entry, FilePlace, label_of, leading_date, markdown_entries, titled)
+    Entry, label_of, leading_date, markdown_entries, titled)
 from .reading import EXPORTED, JSON_LINES, MemoryFile, entries_of
 from .tidy import Budget, excess
 from .write import WritingService, _Held, commit_of
@@ -134,8 +134,7 @@ def _given(m: Memory, source: Imported | None) -> tuple[str, str]:
 
 # %% ../../nbs/16_writing/08_notes.ipynb #447991da
 _SHORT = 12  # Characters of a name, as an export in Markdown has it
-_PART = r"in part replaced by mem_[a-z2-7]+"
-_NAME = re.compile(rf"\s*\((?:mem_[a-z2-7]{{8,}}(?:; {_PART})?|{_PART})\)$")
+_AMENDED = re.compile(r"\s*\(in part replaced by mem_[a-z2-7]+\)$")
 _OWN = ("its words", "its fields", "")  # Where an entry's time is from, if it stands beside it
 
 
@@ -177,13 +176,11 @@ _DEEPEST = 5  # Headings above an entry; six with the title
 
 
 def _alike_files(held: Sequence[Held]) -> set[str]:
-    "The files that have a heading in common with another, or an entry that names its file."
-    tops, named = defaultdict[str, set[str]](set), set[str]()
+    "The files that have a heading in common with another."
+    tops = defaultdict[str, set[str]](set)
     for h in held:
-        if not (x := h.source) or not x.under or not x.path: continue
-        tops[x.under[0]].add(x.path)
-        if f"({x.path}): " in h.memory.summary: named.add(x.path)
-    return named.union(*(paths for paths in tops.values() if len(paths) > 1))
+        if (x := h.source) and x.under and x.path: tops[x.under[0]].add(x.path)
+    return {p for paths in tops.values() if len(paths) > 1 for p in paths}
 
 
 @lru_cache(1024)
@@ -325,14 +322,10 @@ def versions(
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #90432d06
-def _without_name(e: Entry, named: Mapping[str, Memory],
-              ours: bool = False) -> tuple[Entry, Memory | None]:
+def _without_name(e: Entry, held: Mapping[str, Memory], ours: bool = False) -> tuple[Entry, Memory | None]:
     "An entry without what an export wrote behind it, and the memory that it named."
-    m = _NAME.search(e.title)
-    name = m[0].strip(" (").partition(";")[0].partition(")")[0] if m else dict(e.marks).get("id", "")
-    was = named.get(name[:_SHORT])
-    return (replace(e, title=e.title[:m.start()]) if m and (was or ours) else e), was
-
+    m = _AMENDED.search(e.title) if ours else None
+    return replace(e, title=e.title[:m.start()]) if m else e, held.get(dict(e.marks).get("id", ""))
 
 # %% ../../nbs/16_writing/08_notes.ipynb #612bdd32
 _Words = tuple[str, ...]
@@ -389,7 +382,7 @@ def find_news(
     told: Exported | None = None,  # Of an export: what it may hold
 ) -> list[_News]:
     "What is new in a file: its number, the entry, the memory that it was in an export, the line that it was."
-    named, words = {i[:_SHORT]: m for i, m in held.items()}, [words_of(e) for e in f.entries]
+    words = [words_of(e) for e in f.entries]
     now, stays = {*words}, set[str]()
     gone = [x for w, x in there.items() if w not in now]
     changed = {x.of: x for x in gone if x.of}
@@ -398,7 +391,7 @@ def find_news(
     new = list[tuple[int, Entry, Memory | None]]()
     for n, (e, w) in enumerate(zip(f.entries, words)):
         whole = _words(e.text)
-        e, was = _without_name(e, named, told is not None)
+        e, was = _without_name(e, held, told is not None)
         known = told.by_words.get(whole) or told.by_words.get(_words(e.text)) if told else None
         was = was or known
         same = was and was.id not in changed and (was is known or _words(was.text) == _words(e.text))
@@ -444,37 +437,12 @@ def repeated_titles(entries: Iterable[Entry]) -> set[str]:
     return {title for title, above in heads.items() if len(above) > 1}
 
 
-def _is_field(e: Entry) -> bool: return e.title.startswith(("**", "__")) and bool(label_of(e.title))
-
-
-def _context_of(e: Entry, repeated: Collection[str], shared: Collection[FilePlace] = ()) -> str:
-    "The heading that an entry needs with it, and the file; empty where it says so itself."
+def _context_of(e: Entry, repeated: Collection[str]) -> str:
+    "The heading that an entry needs with it; empty where it says so itself."
     note = dict(e.marks).get("note", "")
     if note: return note if e.title != note else ""
-    head = _above(e) if _is_field(e) or e.title in repeated else ""
-    if e.place not in shared: return head
-    return f"{head} ({e.place.path})" if head else e.place.path
-
-
-# %% ../../nbs/16_writing/08_notes.ipynb #6c8929fc
-def shared_fields(
-    files: Sequence[MemoryFile],
-    before: Mapping[str, Mapping[str, Imported]],
-) -> set[FilePlace]:
-    "Where fields stand whose like stands under the same heading in another file that is no copy."
-    titles = {p: {x.title for x in known.values()} for p, known in before.items()}
-    titles |= {f.path: {e.title[:_TITLE] for e in f.entries} for f in files}
-    paths = defaultdict[tuple[str, str], dict[str, None]](dict)
-    for p, known in before.items():
-        for x in known.values(): paths[next(reversed(x.headings), ""), x.title][p] = None
-    fields = [e for f in files for e in f.entries if _is_field(e)]
-    for e in fields: paths[_above(e), e.title[:_TITLE]][e.place.path] = None
-    @cache
-    def copies(a: str, b: str) -> bool: return 2 * len(titles[a] & titles[b]) > len(titles[a] | titles[b])
-    def shared(e: Entry) -> bool:
-        other = next((p for p in paths[_above(e), e.title[:_TITLE]] if p != e.place.path), "")
-        return bool(other) and not copies(*sorted((other, e.place.path)))
-    return {e.place for e in fields if shared(e)}
+    field = e.title.startswith(("**", "__")) and label_of(e.title)
+    return _above(e) if field or e.title in repeated else ""
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #83e98141
@@ -547,7 +515,7 @@ def new_entries(
     "The entries that are not in the notes yet."
     memories, edges, rows = dict[str, Memory](), list[MemoryEdge](), list[dict[str, Any]]()
     left = list[tuple[str, str]]()
-    repeated, shared = repeated_titles(e for f in files for e in f.entries), shared_fields(files, before)
+    repeated = repeated_titles(e for f in files for e in f.entries)
     sources = {x.id: x for some in before.values() for x in some.values()}
     exports = {f.path for f in files if QUOTED.encode() in f.raw}
     told = exported_memories(held, sources) if exports else None
@@ -555,7 +523,7 @@ def new_entries(
         new = find_news(f, before.get(f.path, {}), held, told if f.path in exports else None)
         for n, e, named, over in new:
             was = held.get(over.id) if over else named
-            head = _context_of(e, repeated, shared)
+            head = _context_of(e, repeated)
             try: m = _memory_of(f, n, e, was, commit, namespace, now, head, secrets)
             except BadFact as x: left.append((f.path, f"{e.place}: {x}")); continue
             if m.id in memories: continue

@@ -272,18 +272,6 @@ def _chat_of(row: _Row) -> str:  # Empty: of none
     return next((name for name, keys in _CHATS if keys <= row.keys()), "")
 
 
-_TURN = re.compile(rb"^[#>*_ \t]*(?:(user|human|you|prompt)|assistant|claude|chatgpt|gemini|copilot|codex|ai)"
-                   rb"(?:[*_ \t]*:|[ \t]*(?:said|wrote)?[*_: \t]*\r?$)", re.I | re.M)
-
-
-def _is_dialogue(raw: bytes) -> bool:
-    "Do a person and an assistant speak in turn, from the beginning to the end?"
-    turns = [*_TURN.finditer(raw)]
-    asks = [bool(m[1]) for m in turns]
-    in_turn = 2 * sum(a != b for a, b in zip(asks, asks[1:])) > len(asks) > 3
-    return in_turn and turns[0].start() < 400 and 2 * turns[-1].start() > len(raw)
-
-
 def _refuse_chat(name: str, path: str) -> None:
     raise BadFile(f"{path} is a conversation with {name}, not a memory: what was dropped stands in it too. "
                   "Let an agent write what still holds into MEMORY.md, one fact a line; then gnc import "
@@ -384,7 +372,6 @@ def entries_of(
     if _is_json(raw, path): return json_entries(raw, path)
     raw = EXPORTED.sub(lambda m: b" " * len(m[0]), raw)  # No text, and every byte at its place
     if one := record_entry(raw, path): return (one,)
-    if _is_dialogue(raw[front_matter(text_of(raw, path))[1]:]): _refuse_chat("an assistant", path)
     found = note_entries(raw, path)
     if not found and (one := file_entry(raw, path)): return (one,)
     if re.search(rb"^\xc2\xa7[ \t]*\r?$", raw, re.M): return piece_entries(raw, path)

@@ -424,11 +424,6 @@ def test_an_issue_says_how_it_ended():
     assert e.body == "Closed 2026-02-02, replaced by p-2: three attempts\n\nMost timeouts pass." and not e.loose
 
 
-def test_a_conversation_in_markdown_is_no_memory_either(repo):
-    Path("talk.md").write_text("# Deploys\n\n" + "## User\nDoes it hold?\n## Assistant\nIt does.\n" * 2)
-    assert "not a memory" in gnc("import", "talk.md").err and gnc("import", "talk.md", "--dry-run").code == 1
-
-
 @pytest.mark.parametrize("text", [
     json.dumps([{"title": "x", "create_time": 1.5, "mapping": {"a": {"message": None}}, "current_node": "a"}]),
     json.dumps([{"uuid": "u", "name": "x", "chat_messages": [{"sender": "human", "text": "hi"}]}], indent=1),
@@ -711,14 +706,6 @@ def test_who_names_no_file_sees_which_there_are(repo):
     assert [x.split() for x in several.out.splitlines()[1:5]] == [
         ["file", "entries", "known", "new", "left"], ["MEMORY.md", *"4040"], ["docs/adr/0003-x.md", *"1010"], [".beads/issues.jsonl", *"1010"]]
     assert gnc("--json", "status").json["memories"] == 0
-
-
-def test_a_field_below_the_same_heading_in_two_files_names_its_file_in_a_copy_it_does_not(repo):
-    for name, more in (("shop", "- Sells parcels\n"), ("gateway", "- Runs on wren\n")): Path(f"{name}.md").write_text(f"## Status\n\n- **State**: done\n{more}")
-    for name in ("CLAUDE", "AGENTS"): Path(f"{name}.md").write_text("## Rules\n\n- **Build**: make\n- Lint\n")
-    gnc("import", "shop.md", "gateway.md", "CLAUDE.md", "AGENTS.md")
-    assert {"Status (shop.md): **State**: done", "Status (gateway.md): **State**: done", "Rules: **Build**: make"} <= held()
-    assert "## shop.md\n\n### Status\n\n- **State**: done\n- Sells parcels\n" in gnc("export").out
 
 
 # Claude Code
