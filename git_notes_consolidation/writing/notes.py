@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
-from functools import lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from ..consolidation.scan import View, scored, stand_ins
@@ -25,8 +24,8 @@ from ..session.fast_start import QUOTED
 from ..store.state import State
 from .decide import BadFact, Draft, make_fact
 from .markdown import (
-    Entry, label_of, leading_date, markdown_entries, titled)
-from .reading import EXPORTED, JSON_LINES, MemoryFile, entries_of
+    Entry, day_of, label_of, leading_date, markdown_entries, titled)
+from .reading import EXPORTED, MemoryFile, entries_of
 from .tidy import Budget, excess
 from .write import WritingService, _Held, commit_of
 
@@ -52,13 +51,12 @@ class Imported(NamedTuple):
     path: str = ""  # Empty: it was written into an export
     line: int = 0
     dated: str = ""  # Where its time is from
-    kind: str = ""  # Of the entry; earlier runs did not say it
+    kind: str = ""  # Of the entry
 
     @property
     def under(self) -> tuple[str, ...]:
         "The headings above it, if its file has some."
-        named = self.kind in _NAMED or self.path.lower().endswith(JSON_LINES)
-        return () if named else tuple(h for h in self.headings if h.strip())
+        return () if self.kind in _NAMED else tuple(h for h in self.headings if h.strip())
 
 
 def _imported(x: Mapping[str, Any]) -> Imported:
@@ -183,18 +181,11 @@ def _alike_files(held: Sequence[Held]) -> set[str]:
     return {p for paths in tops.values() if len(paths) > 1 for p in paths}
 
 
-@lru_cache(1024)
-def _gives_day(heading: str) -> bool:
-    "Is what stands below this heading read with a day?"
-    text = f"# M\n\n## {' '.join(heading.split())}\n\n- x\n"
-    return any(e.time for e in markdown_entries(text.encode(errors="replace"), "x.md"))
-
-
 def _path_of(h: Held, alike: Collection[str]) -> tuple[str, ...]:
     "The headings under which a memory is written."
     x = h.source
     path = (x.under if x else ()) or (h.memory.namespace.capitalize(),)
-    if x and x.dated == "its heading" and not any(map(_gives_day, path)):
+    if x and x.dated == "its heading" and not any(map(day_of, path)):
         day, own = f"{h.memory.event_time:%Y-%m-%d}", path[-1] == x.title
         path = (*path[:-1], f"{day}: {path[-1]}") if own else (*path, day)
     if x and x.under and x.path in alike: path = (x.path, *path)
@@ -544,20 +535,14 @@ def _record_edges(files: Sequence[MemoryFile], rows: Sequence[Mapping[str, Any]]
     "What records and issues say of each other."
     last = {(path, w): x.id for path, known in before.items() for w, x in known.items()}
     last |= {(str(r["path"]), str(r["words"])): str(r["id"]) for r in rows}
-    found = dict[tuple[str, str], str]()
-    marked = list[tuple[str, str, dict[str, str], str]]()
-    for f in files:
-        for e in (e for e in f.entries if e.kind in ("record", "issue")):
-            folder, marks = str(Path(f.path).parent) if e.kind == "record" else f.path, dict(e.marks)
-            found[folder, marks.get("number", "")] = last.get((f.path, words_of(e)), "")
-            marked.append((f.path, folder, marks, found[folder, marks.get("number", "")]))
-    out = []
-    for path, folder, marks, older in marked:
-        newer = found.get((folder, marks.get("by") or "-"), "")
-        if not older or not newer or not {older, newer} & new.keys(): continue
-        if {older, newer} <= there.keys() and there[older].event_time < there[newer].event_time:
-            out.append(_edge(there[newer], older, f"the status of {Path(path).name} says so", now))
-    return out
+    said = [(Path(f.path), f.path if e.kind == "issue" else str(Path(f.path).parent), dict(e.marks),
+             last.get((f.path, words_of(e)), "")) for f in files for e in f.entries
+            if e.kind in ("record", "issue")]
+    found = {(folder, marks.get("number", "")): i for _, folder, marks, i in said}
+    pairs = ((path, older, found.get((folder, marks.get("by") or "-"), "")) for path, folder, marks, older in said)
+    return [_edge(there[newer], older, f"the status of {path.name} says so", now) for path, older, newer in pairs
+            if {older, newer} <= there.keys() and {older, newer} & new.keys()
+            and there[older].event_time < there[newer].event_time]
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #eaddd6be
