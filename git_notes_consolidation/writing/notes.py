@@ -539,10 +539,11 @@ def _record_edges(files: Sequence[MemoryFile], rows: Sequence[Mapping[str, Any]]
              last.get((f.path, words_of(e)), "")) for f in files for e in f.entries
             if e.kind in ("record", "issue")]
     found = {(folder, marks.get("number", "")): i for _, folder, marks, i in said}
-    pairs = ((path, older, found.get((folder, marks.get("by") or "-"), "")) for path, folder, marks, older in said)
-    return [_edge(there[newer], older, f"the status of {path.name} says so", now) for path, older, newer in pairs
-            if {older, newer} <= there.keys() and {older, newer} & new.keys()
-            and there[older].event_time < there[newer].event_time]
+    pairs = ((path, older, found.get((folder, marks.get("by") or "-"), ""))
+             for path, folder, marks, older in said)
+    return [_edge(there[newer], older, f"the status of {path.name} says so", now)
+            for path, older, newer in pairs if {older, newer} <= there.keys()
+            and {older, newer} & new.keys() and there[older].event_time < there[newer].event_time]
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #eaddd6be
