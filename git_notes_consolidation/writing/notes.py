@@ -488,12 +488,6 @@ def _row(f: MemoryFile, e: Entry, words: str, m: Memory, named: Memory | None, o
             | ({"exported": True} if out else {}))
 
 
-def _counts(files: Sequence[MemoryFile], new: Counter[str], left: Counter[str]) -> tuple[dict[str, Any], ...]:
-    "How many entries of each file are known, new and left."
-    found = ((f.path, len(f.entries), new[f.path], left[f.path]) for f in files)
-    return tuple({"path": p, "entries": n, "known": n - a - b, "new": a, "left": b} for p, n, a, b in found)
-
-
 def new_entries(
     files: Sequence[MemoryFile],
     held: Mapping[str, Memory],  # What the notes hold, by id
@@ -505,28 +499,28 @@ def new_entries(
 ) -> Import:
     "The entries that are not in the notes yet."
     memories, edges, rows = dict[str, Memory](), list[MemoryEdge](), list[dict[str, Any]]()
-    left = list[tuple[str, str]]()
+    left, counts = list[str](), list[dict[str, Any]]()
     repeated = repeated_titles(e for f in files for e in f.entries)
     sources = {x.id: x for some in before.values() for x in some.values()}
     exports = {f.path for f in files if QUOTED.encode() in f.raw}
     told = exported_memories(held, sources) if exports else None
     for f in files:
-        new = find_news(f, before.get(f.path, {}), held, told if f.path in exports else None)
-        for n, e, named, over in new:
+        n_new, n_left = len(rows), len(left)
+        ours = f.path in exports
+        for n, e, named, over in find_news(f, before.get(f.path, {}), held, told if ours else None):
             was = held.get(over.id) if over else named
-            head = _context_of(e, repeated)
-            try: m = _memory_of(f, n, e, was, commit, namespace, now, head, secrets)
-            except BadFact as x: left.append((f.path, f"{e.place}: {x}")); continue
+            try: m = _memory_of(f, n, e, was, commit, namespace, now, _context_of(e, repeated), secrets)
+            except BadFact as x: left.append(f"{e.place}: {x}"); continue
             if m.id in memories: continue
             memories[m.id] = m
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
-            words = words_of(f.entries[n])
-            rows.append(_row(f, e, words, m, named, over if was else None, f.path in exports))
+            rows.append(_row(f, e, words_of(f.entries[n]), m, named, over if was else None, ours))
+        n_new, n_left, n = len(rows) - n_new, len(left) - n_left, len(f.entries)
+        counts.append({"path": f.path, "entries": n, "known": n - n_new - n_left, "new": n_new,
+                       "left": n_left})
     said = _record_edges(files, rows, memories, {**held, **memories}, before, now)
-    counts = _counts(files, Counter(str(r["path"]) for r in rows), Counter(path for path, _ in left))
-    return Import(tuple(memories.values()), (*edges, *said), tuple(rows), counts, len(edges),
-                  tuple(why for _, why in left))
-
+    return Import(tuple(memories.values()), (*edges, *said), tuple(rows), tuple(counts), len(edges),
+                  tuple(left))
 
 # %% ../../nbs/16_writing/08_notes.ipynb #76535105
 def _record_edges(files: Sequence[MemoryFile], rows: Sequence[Mapping[str, Any]], new: Mapping[str, Memory],

@@ -429,9 +429,13 @@ def _plan(f: MemoryFile, asked: Sequence[Doubt], budget: Budget, take: Sequence[
     return replace(p, over=tuple(excess(budget, p.after).items()))
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #6446afa4
+def unified(was: bytes, now: bytes, a: str, b: str) -> str:
+    "A unified diff of one file, under two names."
+    old, new = (re.findall(".*\n|.+", x.decode("utf-8", "replace")) for x in (was, now))
+    return "".join(x if x.endswith("\n") else f"{x}\n\\ No newline at end of file\n"
+                   for x in difflib.unified_diff(old, new, a, b, n=1))
+
+
 def diff_of(p: FilePlan) -> str:
     "A unified diff of what a plan takes out."
-    was, now = (re.findall(".*\n|.+", x.decode("utf-8", "replace")) for x in (p.file.raw, p.after))
-    return "".join(x if x.endswith("\n") else f"{x}\n\\ No newline at end of file\n"
-                   for x in difflib.unified_diff(was, now, p.file.path, p.file.path, n=1))
-
+    return unified(p.file.raw, p.after, p.file.path, p.file.path)
