@@ -388,28 +388,19 @@ def find_news(
         same = was and was.id not in changed and (was is known or _words(was.text) == _words(e.text))
         if was: stays.add(was.id)
         if w not in there and not same and (*e.text.split(),) not in moved: new.append((n, e, was))
-    return _as_versions(f, there, gone, told, new, stays)
-
-
-def _as_versions(
-    f: MemoryFile,
-    there: Mapping[str, Imported],
-    gone: Sequence[Imported],
-    told: Exported | None,
-    new: Sequence[tuple[int, Entry, Memory | None]],
-    stays: Collection[str],
-) -> list[_News]:
-    "New entries with what each was before."
-    changed = {x.of: x for x in gone if x.of}
     over = versions([e for _, e, _ in new], [x for x in gone if x.of not in stays])
-    before = dict[int, Memory]()
-    open_ = [(k, e) for k, (_, e, was) in enumerate(new) if not was and k not in over]
-    if told and open_:
-        few = [replace(e, place=replace(e.place, headings=e.place.headings[-1:])) for _, e in open_]
-        lost = versions(few, _missing(f, there.values(), told, stays))
-        before = {open_[n][0]: told.memories[x.id] for n, x in lost.items()}
+    open_ = {k: e for k, (_, e, was) in enumerate(new) if not was and k not in over}
+    before = _was_exported(f, there, told, stays, open_) if told and open_ else {}
     return [(n, e, was or before.get(k), changed.get(was.id) if was else over.get(k))
             for k, (n, e, was) in enumerate(new)]
+
+
+def _was_exported(f: MemoryFile, there: Mapping[str, Imported], told: Exported, stays: Collection[str],
+                  new: Mapping[int, Entry]) -> dict[int, Memory]:
+    "The memories of an export of which new entries are versions."
+    few = [replace(e, place=replace(e.place, headings=e.place.headings[-1:])) for e in new.values()]
+    lost = versions(few, _missing(f, there.values(), told, stays))
+    return {k: told.memories[lost[n].id] for n, k in enumerate(new) if n in lost}
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #071b2362

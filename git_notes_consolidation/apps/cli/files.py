@@ -518,18 +518,17 @@ def tidy(
 ) -> None:
     "Check the files that agents read against the repository; remove duplicate entries from one."
     call: Call = ctx.obj
-    acts = apply or undo or take or diff or lines or bytes_ or tokens
-    if (check or sarif) and acts:
+    named, changes = paths or claude, take or lines or bytes_ or tokens
+    if (check or sarif) and (apply or undo or diff or changes):
         raise Usage("--check and --sarif only look; leave out what writes, and --diff")
-    if undo and (apply or take or diff or lines or bytes_ or tokens):
+    if undo and (apply or diff or changes):
         raise Usage("--undo cannot be combined with --apply, --diff, --take, --lines, --bytes or --tokens")
     if claude and check and not paths: return _check_claude(call)
-    named = paths or claude
-    if not (named or check or sarif or take or lines or bytes_ or tokens) and (apply or undo or diff):
+    if not (named or changes) and (apply or undo or diff):
         here = _read_by_agents(call)
         return _undo(call, here, True) if undo else _carry_out(
             call, _rename_plans(call, here), None, _Asked(apply=apply, diff=diff))
-    if check or sarif or not (named or acts):
+    if check or sarif or not (named or changes):
         return _check_files(call, _paths(call, paths, claude) if named else None, check, sarif)
     found = _paths(call, paths, claude)
     if undo: return _undo(call, found, claude or any(Path(p).is_dir() for p in paths or ()))
