@@ -224,10 +224,18 @@ def item_text(
     return "\n".join([lines[0][wide:].rstrip(), *rest]).strip()
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #2b80b880
+_DATE_FIELD = re.compile(r"(?i)\W*(?:date|dated|created|recorded|decided(?: on)?)\W*:\W*(\d{4}-\d\d-\d\d)\W*")
+_SAYS = re.compile(r"(?i)^\s*(?:[-*+]\s+)?(?:\W*(?:decision|title|summary|subject|what)\W*:\W*)?")
+
+
 def titled(text: str) -> tuple[datetime | None, str, str]:  # Time, title and body
-    "A text's date, its first line, and the rest."
+    "A text's date, its first line, and the rest; a date with its label is no title."
     at, said = leading_date(text)
     first, _, rest = (said or text).partition("\n")
+    if rest.strip() and (m := _DATE_FIELD.fullmatch(first)):
+        line, _, rest = rest.strip("\n").partition("\n")
+        at, said = leading_date(f"{m[1]}: {_SAYS.sub('', line)}")
+        first = said or line
     return at if said else None, " ".join(first.split()), rest.strip("\n").rstrip()
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #e2f26f79
