@@ -4,24 +4,24 @@
 
 # %% ../../nbs/16_writing/09_archive.ipynb #13e470f9
 from __future__ import annotations
-import hashlib, json, os, stat, uuid
-from bisect import bisect_left, bisect_right
+import hashlib, json, os, re, stat, uuid
+from bisect import bisect_left
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from datetime import datetime
 from difflib import SequenceMatcher
 from pathlib import Path
-from typing import Any, IO
+from typing import Any, IO, NamedTuple
 from ..core.memory import digest
 from ..core.visible import json_line
 from ..store.events import wait_for_lock
 from ..store.git import git, RepoError
 from ..consolidation.plan import Guard
-from .markdown import BadFile, FilePlace, LARGEST, line_starts
+from .markdown import BadFile, FilePlace, LARGEST
 from .reading import ARCHIVE, MemoryFile, entries_of
-from .tidy import Edit, FilePlan, Taken, still_says, with_edits
+from .tidy import Edit, FilePlan, Taken, still_says
 
 # %% auto #0
 __all__ = ['MOST', 'write_whole']
@@ -44,9 +44,8 @@ def _row(t: Taken, raw: bytes) -> dict[str, Any]:
 
 
 def _edit_row(e: Edit) -> dict[str, Any]:
-    made = {"made": e.made[0], "text": e.made[1].decode()} if e.made else {}
     return {"kind": "entry", "why": e.why, "reason": e.reason, "start": e.start, "bytes": e.out.decode(),
-            "put": e.put.decode()} | made
+            "put": e.put.decode()}
 
 
 def archive_lines(
@@ -54,41 +53,29 @@ def archive_lines(
     now: datetime,
 ) -> tuple[str, list[dict[str, Any]]]:  # The run's name, and the lines
     "What the archive is told of a plan."
-    before, after = sha(p.file.raw), sha(p.after)
-    run = digest("tidy", p.file.path, before, after, now.isoformat())
-    last = {"kind": "tidy", "before": before, "after": after, "entries": len(p.entries),
-            "edits": len(p.edits), "text": p.after.decode()}
+    run = digest("tidy", p.file.path, before := sha(p.file.raw), sha(p.after), now.isoformat())
+    last = {"kind": "tidy", "before": before, "entries": len(p.entries), "edits": len(p.edits),
+            "was": p.file.raw.decode(), "text": p.after.decode(),
+            "made": {e.made[0]: e.made[1].decode() for e in p.edits if e.made}}
     rows = [*(_row(t, p.file.raw) for t in p.taken), *map(_edit_row, p.edits), last]
     return run, [{"run": run, "at": now.isoformat()} | r for r in rows]
 
 # %% ../../nbs/16_writing/09_archive.ipynb #fff4ca37
-def _in_git_dir(path: Path) -> Path | None:
-    "Where the archive of a file of a repository lies; none: it is in no repository."
-    try:
-        said = git(path.parent, "rev-parse", "--is-inside-work-tree", "--git-common-dir",
-                   "--absolute-git-dir", "--show-prefix")
-    except RepoError: return None
-    inside, common, home, above, *rest = os.fsdecode(said).split("\n")
-    if inside != "true" or rest != [""]: return None  # A bare repository, or a path of several lines
-    shared, own = Path(path.parent, common).resolve(), Path(home).resolve()
-    where = shared / "gnc" / "tidy" if own == shared else shared / "gnc" / "worktrees" / own.name / "tidy"
-    return where / above / (path.name + ARCHIVE)
-
-
-def _tracked(path: Path) -> bool:
-    return bool(git(path.parent, "ls-files", "-z", "--", f":(literal,icase){path.name}"))
-
-
 def archive_of(path: Path) -> Path:  # Of a file's real path
     "Where what is taken out of a file goes."
     beside = path.with_name(path.name + ARCHIVE)
-    inside = _in_git_dir(path)
-    if inside is None: return beside
-    older = os.path.lexists(beside) and not os.path.lexists(inside) and not _tracked(beside)
-    return beside if older else inside
+    try:
+        said = git(path.parent, "rev-parse", "--is-inside-work-tree", "--git-common-dir",
+                   "--absolute-git-dir", "--show-prefix")
+    except RepoError: return beside
+    inside, common, home, above, *rest = os.fsdecode(said).split("\n")
+    if inside != "true" or rest != [""]: return beside  # A bare repository, or a path of several lines
+    shared, own = Path(path.parent, common).resolve(), Path(home).resolve()
+    top = shared / "gnc" if own == shared else shared / "gnc" / "worktrees" / own.name
+    return top / "tidy" / above / beside.name
 
 # %% ../../nbs/16_writing/09_archive.ipynb #a4f03540
-MOST = 16 * LARGEST  # Bytes of an archive; a run of the largest file takes less than half
+MOST = 16 * LARGEST  # Bytes of an archive
 
 
 def _open_archive(path: Path, flags: int) -> IO[bytes]:
@@ -115,12 +102,15 @@ def _lock_archive(path: Path) -> Iterator[IO[bytes]]:
         yield handle
 
 # %% ../../nbs/16_writing/09_archive.ipynb #70a50f85
-def _append(handle: IO[bytes], rows: Sequence[Mapping[str, Any]]) -> None:
+def _append(handle: IO[bytes], rows: Sequence[Mapping[str, Any]], most: int = MOST) -> None:
     "Lines at the end of the archive, on the disk."
     size = handle.seek(0, os.SEEK_END)
     handle.seek(max(0, size - 1))
     torn = b"\n" if size and handle.read(1) != b"\n" else b""
-    handle.write(torn + b"".join(json_line(r).encode() + b"\n" for r in rows))
+    lines = torn + b"".join(json_line(r).encode() + b"\n" for r in rows)
+    if size + len(lines) > most:
+        raise BadFile(f"the archive {handle.name} is full; move it away, and run it again")
+    handle.write(lines)
     handle.flush()
     os.fsync(handle.fileno())
 
@@ -162,9 +152,7 @@ def apply_tidy(
     run, rows = archive_lines(p, now)
     with _lock_archive(archive_of(real)) as handle:
         if real.read_bytes() != p.file.raw: raise Changed(_MOVED.format(p.file.path))
-        if handle.seek(0, os.SEEK_END) > MOST // 2:
-            raise BadFile(f"the archive {handle.name} is full; move it away, and run it again")
-        _append(handle, rows)
+        _append(handle, rows, MOST - LARGEST)  # So that there is room to say that it was taken back
         for name, raw in (e.made for e in p.edits if e.made):
             if not holds(real.with_name(name), raw): _replace(real.with_name(name), raw, None, mode)
         _replace(real, p.after, p.file.raw, mode)
@@ -194,93 +182,79 @@ def write_whole(
     _replace(path, raw, expected, 0o644 if expected is None else _writable_mode(path, path.name))
 
 # %% ../../nbs/16_writing/09_archive.ipynb #c4079ccb
-_Row = Mapping[str, Any]
-_RUN = {"at": "", "before": "", "after": "", "entries": 0}
-_MORE = {"text": "", "edits": 0}  # An older version's run has none
+class Run(NamedTuple):
+    "What a run did to a file."
+    run: str  # Its name
+    at: str
+    before: str  # The digest of what was there
+    entries: int
+    edits: int
+    was: str  # The text as it was, and as it was left
+    text: str
+    made: Mapping[str, object]  # The texts of files that it made, by name
 
 
-def _is_run(r: _Row) -> bool:
-    "A run's own line, of which each part is of its type."
-    typed = all(isinstance(r.get(k, x), type(x)) for k, x in (_RUN | _MORE).items())
-    return typed and r.keys() >= _RUN.keys()
+_EMPTY = Run("", "", "", 0, 0, "", "", {})
 
 
-def _runs(raw: bytes) -> list[tuple[_Row, list[_Row]]]:
-    "The runs of an archive that were not taken back, the last one first, with their entries."
-    entries: dict[str, dict[tuple[int, str, str], _Row]] = defaultdict(dict)
-    runs: dict[str, _Row] = {}
+def _runs(raw: bytes) -> list[Run]:
+    "The runs of an archive that were not taken back, the last one first."
+    runs: dict[str, Run] = {}
     for line in raw.split(b"\n"):
         try: r = json.loads(line)
         except (ValueError, RecursionError): continue
-        if not isinstance(r, dict) or not isinstance(run := r.get("run"), str): continue
-        kind, start, said, put = r.get("kind"), r.get("start"), r.get("bytes"), r.get("put", "")
-        if kind == "entry" and isinstance(start, int) and isinstance(said, str) and isinstance(put, str):
-            entries[run][start, said, put] = r
-        if kind in ("tidy", "undo"): runs.pop(run, None)
-        if kind == "tidy" and _is_run(r): runs[run] = r
-    return [(r, [*entries[run].values()]) for run, r in reversed(runs.items())]
-
-# %% ../../nbs/16_writing/09_archive.ipynb #825c4fdf
-def _pieces(entries: Sequence[_Row]) -> Iterator[tuple[int, bytes, bytes]]:
-    "Where in the text that stays a piece belongs, the piece, and what was put in its place."
-    shift = 0
-    for r in sorted(entries, key=lambda r: (r["start"], len(r["bytes"]))):
-        piece, put = r["bytes"].encode(errors="replace"), r.get("put", "").encode(errors="replace")
-        yield r["start"] + shift, piece, put
-        shift += len(put) - len(piece)
+        if not isinstance(r, dict) or r.get("kind") not in ("tidy", "undo"): continue
+        if not isinstance(name := r.get("run"), str): continue
+        runs.pop(name, None)
+        found = Run(*map(r.get, Run._fields))  # type: ignore[arg-type]
+        if all(isinstance(x, type(y)) for x, y in zip(found, _EMPTY)): runs[name] = found
+    return [*reversed(runs.values())]
 
 
-def _back(pieces: Iterable[tuple[int, bytes, bytes]], begin: int = 0) -> list[Edit]:
-    return [Edit(at - begin, put, piece) for at, piece, put in pieces]
-
-
-def put_back(
-    after: bytes,
-    entries: Sequence[_Row],  # Of the archive
-) -> bytes:
-    "A file as it was before some pieces went."
-    return with_edits(after, _back(_pieces(entries)))
+def _bytes(text: object) -> bytes: return str(text).encode(errors="replace")
 
 # %% ../../nbs/16_writing/09_archive.ipynb #d624d416
-def _lines(raw: bytes) -> tuple[list[int], list[bytes]]:
-    "Where the lines of a file begin, and the lines; number 0 is its byte order mark."
-    starts = line_starts(raw)
-    return starts, [raw[a:b] for a, b in zip([0, *starts], starts)]
+_LINE = re.compile(rb"\A\xef\xbb\xbf|[^\r\n]*(?:\r\n?|\n)|[^\r\n]+")  # Or the mark of the byte order
 
 
-def _by_lines(base: bytes, starts: Sequence[int], entries: Sequence[_Row]) -> list[tuple[int, int, bytes]]:
-    "The lines of the text that stays in which something was done, and what stood there."
-    groups = list[tuple[int, int, list[tuple[int, bytes, bytes]]]]()
-    for at, piece, put in _pieces(entries):
-        first = bisect_right(starts, at) if put else bisect_left(starts, at) + 1
-        last = bisect_right(starts, at + len(put) - 1) + 1 if put else first
-        before = groups[-1][:2] if groups else (0, 0)
-        same = first < before[1] or (first, last) == before or bool(put) and before[0] < before[1] == first
-        begin, _, pieces = groups.pop() if same else (first, last, [])
-        groups.append((begin, last, [*pieces, (at, piece, put)]))
-    spans = ((first, last, starts[first - 1], starts[last - 1], pieces) for first, last, pieces in groups)
-    return [(first, last, with_edits(base[a:b], _back(pieces, a))) for first, last, a, b, pieces in spans]
+def _changes(old: Sequence[bytes], new: Sequence[bytes]) -> Iterator[tuple[int, int, int, int]]:
+    "Which lines of one text became which of another, each line taken for the next of its kind: from, to."
+    where, last, i = defaultdict[bytes, list[int]](list), (-1, -1), 0
+    for k, x in enumerate(new): where[x].append(k)
+    found = list[tuple[int, int]]()
+    for n, x in enumerate(old):
+        ks = where.get(x, [])
+        if (k := bisect_left(ks, i)) < len(ks): found.append((n, ks[k])); i = ks[k] + 1
+    for n, k in [*found, (len(old), len(new))]:
+        a, b = last[0] + 1, last[1] + 1
+        if (a, b) != (n, k): yield a, n, b, k
+        last = n, k
+
+
+def _only_adds(old: Sequence[bytes], new: Sequence[bytes]) -> bool:
+    return all(n == end for n, end, *_ in _changes(old, new))
 
 
 def put_among(
     base: bytes,  # A file as it was left
+    was: bytes,  # As it was before
     now: bytes,  # As it was edited since
-    entries: Sequence[_Row],  # Of the archive
 ) -> tuple[bytes, list[tuple[int, int]]] | None:  # And where the pieces are; none: nowhere to put one
-    "A file as it is now, with some pieces at the places that they had."
-    (starts, was), (_, lines) = _lines(base), _lines(now)
-    here = {a + k: b + k for a, b, n in SequenceMatcher(None, was, lines).get_matching_blocks()
-            if any(x.strip(b"\xef\xbb\xbf \t\r\n") for x in was[a:a + n]) for k in range(n)}
+    "A file as it is now, with what was changed in it as it was, at its places."
+    old, back, lines = map(_LINE.findall, (base, was, now))
+    here = {a + k: b + k for a, b, n in SequenceMatcher(None, old, lines).get_matching_blocks()
+            if any(x.strip(b"\xef\xbb\xbf \t\r\n") for x in old[a:a + n]) for k in range(n)}
+    if _only_adds(old, back) and _only_adds(back, lines): return now, []  # It is there again
     out, spans, done = bytearray(), list[tuple[int, int]](), 0
-    for n, end, piece in _by_lines(base, starts, entries):
+    for n, end, i, j in _changes(old, back):
         # The line behind what was above it, and the line that was below it, where they still stand
-        low, high, several = here.get(n - 1, -1) + 1, here.get(end, -1), len(_lines(piece)[1]) - 1
+        piece, low, high = b"".join(back[i:j]), here.get(n - 1, -1) + 1, here.get(end, -1)
         at, wide = (low or high), 0
         if n < end and (at := here.get(n, -1)) >= 0: wide = end - n
         if [here.get(n + k) for k in range(wide)] != [at + k for k in range(wide)]: return None
         if not wide:
             if not low and high < 0: return None
-            first, last = low or max(0, high - several), high if high >= 0 else low + several
+            first, last = low or max(0, high - j + i), high if high >= 0 else low + j - i
             if piece in b"".join(lines[first:last]): continue  # It is there again
             if n < end: return None
         if at + wide < len(lines) and piece and not piece.endswith((b"\n", b"\r")):
@@ -306,27 +280,24 @@ class NothingToUndo(BadFile):
     "No run on a file is left that did anything to it."
 
 
-def _restore(r: _Row, entries: Sequence[_Row], raw: bytes, shown: str, now: datetime) -> bytes | None:
+def _restore(r: Run, raw: bytes, shown: str, now: datetime) -> bytes | None:
     "A file's bytes with what a run took out; none: they cannot be told."
-    if r.get("after") == sha(raw):
-        before = put_back(raw, entries)
-        return before if sha(before) == r.get("before") else None
-    base = str(r.get("text", "")).encode(errors="replace")
-    known = all(0 <= at <= len(base) and base.startswith(put, at) for at, _, put in _pieces(entries))
-    if not known or sha(put_back(base, entries)) != r.get("before"): return None  # It was altered
-    if not (found := put_among(base, raw, entries)): return None
+    was, left = _bytes(r.was), _bytes(r.text)
+    if sha(was) != r.before: return None  # It was altered
+    if raw in (left, was): return was
+    if not (found := put_among(left, was, raw)): return None
     f = MemoryFile(shown, Path(shown), found[0], entries_of(found[0], shown), now)
     return found[0] if still_says(f, [FilePlace(shown, a, b, (1, 1)) for a, b in found[1]]) else None
 
 
-def _unmake(path: Path, entries: Sequence[_Row]) -> tuple[list[str], list[str]]:
+def _unmake(path: Path, made: Mapping[str, object]) -> tuple[list[str], list[str]]:
     "Take away the files that a run made, where they hold what it wrote; those that stay, and that went."
     left, gone = list[str](), list[str]()
-    for name, text in ((r.get("made"), r.get("text")) for r in entries):
-        if not isinstance(name, str) or not isinstance(text, str) or name != Path(name).name: continue
-        made = path.with_name(name)
-        if holds(made, text.encode(errors="replace")): made.unlink(); gone.append(name)
-        elif os.path.lexists(made): left.append(name)
+    for name, text in made.items():
+        if not name or name != Path(name).name: continue
+        there = path.with_name(name)
+        if holds(there, _bytes(text)): there.unlink(); gone.append(name)
+        elif os.path.lexists(there): left.append(name)
     return left, gone
 
 # %% ../../nbs/16_writing/09_archive.ipynb #a63cb092
@@ -335,7 +306,7 @@ def last_applied(path: Path) -> str:  # Empty: nothing was, or it was taken back
     try:
         with _open_archive(archive_of(path), os.O_RDONLY) as handle: runs = _runs(handle.read())
     except RepoError: return ""
-    return str(runs[0][0]["at"]) if runs else ""
+    return runs[0].at if runs else ""
 
 
 def undo_tidy(
@@ -353,17 +324,17 @@ def undo_tidy(
         with open(path, "rb") as f: raw = f.read(LARGEST + 1)
         if len(raw) > LARGEST:
             raise BadFile(f"{shown} has more than {LARGEST:,} bytes; is it a memory file?")
-        for r, entries in _runs(handle.read()):
-            before = raw if r.get("before") == sha(raw) else _restore(r, entries, raw, shown, now)
+        for r in _runs(handle.read()):
+            before = _restore(r, raw, shown, now)
             if before is None:
                 raise Changed(f"{shown} was edited where something was changed; nothing was written. What "
                               f"stood there is in {archive}: copy back what you need")
             if before != raw: _replace(path, before, raw, mode)
-            left, gone = _unmake(path, entries)
+            left, gone = _unmake(path, r.made)
             if before == raw and not gone: continue  # Cut off before the file was replaced
-            _append(handle, [{"kind": "undo", "run": r["run"], "at": now.isoformat()}])
-            n, m = (0, 0) if before == raw else (r["entries"], r.get("edits", 0))
-            return Undone(r["run"], n, before != raw and r["after"] != sha(raw), m, tuple(left), tuple(gone))
+            _append(handle, [{"kind": "undo", "run": r.run, "at": now.isoformat()}])
+            n, m = (0, 0) if before == raw else (r.entries, r.edits)
+            return Undone(r.run, n, before not in (raw, _bytes(r.was)), m, tuple(left), tuple(gone))
     raise NothingToUndo(f"nothing to take back: {shown} is as it was before it was tidied")
 
 # %% ../../nbs/16_writing/09_archive.ipynb #04fe14f4

@@ -16,9 +16,8 @@ from urllib.parse import quote, unquote
 from ..staleness.file_check import Tree, dead_names, file_names, read_tree
 from ..core.visible import inert, visible
 from ..store.git import Repo
-from ..text.words import split_sentences, words_of
 from .markdown import (
-    _read, _section_ends, BadFile, front_matter, line_starts, text_of)
+    _read, _section_ends, BadFile, first_sentence, front_matter, line_starts, text_of)
 from .reading import memory_files, real_path
 from .tidy import Edit, apart, with_edits
 from .archive import holds
@@ -54,19 +53,6 @@ class Topic:
         if said := self.fields.get("description"): return " ".join(said.split())
         return first_sentence(self.text)
 
-    @property
-    def all_words(self) -> str: return "\n".join((self.path, *self.fields.values(), self.text))
-
-
-_MARK = re.compile(r"\A\s*(?:(?:[-*+]|\d{1,9}[.)]|\[[ xX]\])\s+|[>|]\s*)*")
-
-
-def first_sentence(text: str, most: int = 120) -> str:
-    "The first words below the headings, on one line."
-    lines = (x for x in text.splitlines() if not x.lstrip().startswith(("#", "```")) and re.search(r"\w", x))
-    line = next(filter(None, (_MARK.sub("", x, 1).strip() for x in lines)), "")[:1000]
-    s = line[:split_sentences(line)[0].end].strip() if line else ""
-    return s if len(s) <= most else s[:most].rpartition(" ")[0] + " …"
 
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #0a022f83
 @dataclass(frozen=True)
@@ -99,16 +85,13 @@ class MemoryFolder:
         return next((t for t, x in found if t and t.path.casefold() == x), None)
 
 
-def read_folder(
-    top: Path,
-    planned: Mapping[Path, bytes] = {},  # What files are to hold, by their real path
-) -> MemoryFolder:
+def read_folder(top: Path) -> MemoryFolder:
     "A memory folder with its index and its topics."
     raw, topics, skipped, readable = b"", list[Topic](), list[str](), True
     for p in (p for p in memory_files(top) if p.suffix == ".md"):
         path = p.relative_to(top).as_posix()
         try:
-            said = planned.get(real := real_path(p)) or real.read_bytes()
+            said = real_path(p).read_bytes()
             text = re.sub(r"\r\n?", "\n", text_of(said, path))
         except (BadFile, OSError) as e:
             skipped.append(f"skipped: {e}")
@@ -153,7 +136,7 @@ def first_unread(
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #6e6cd864
 _WIKI = re.compile(r"\[\[([^\[\]|#\n]{1,200})")
 _TARGET = re.compile(r"\]\(<?([^()<>\n]{1,900})>?\)")
-_ITEM = re.compile(r"\s*[-*+]\s+(?:\*\*|`)?\[([^\[\]\n]{1,300})\]\(([^()\s]{1,300})\)(.*)")
+_ITEM = re.compile(r"\s*[-*+]\s+(?:\*\*|`)?\[([^\[\]\n]{1,300})\]\(([^()\s]{1,300})\)")
 
 
 def _mentioned(f: MemoryFolder, text: str) -> set[str]:
@@ -179,7 +162,6 @@ class Item(NamedTuple):
     "A line of the index that stands for a topic."
     line: int
     topic: Topic
-    words: str  # The link's text and what follows it
 
 
 def items_of(f: MemoryFolder) -> list[Item]:
@@ -188,11 +170,11 @@ def items_of(f: MemoryFolder) -> list[Item]:
     linked = {n.line for n in file_names(f.text) if n.form == "link"}  # And not in a block of code
     for n, line in enumerate(re.sub(r"\r\n?", "\n", f.text).split("\n"), 1):
         if n in linked and (m := _ITEM.match(line)) and (t := f.topic_at(m[2])):
-            found.append(Item(n, t, f"{m[1]} {m[3]}"))
+            found.append(Item(n, t))
     return found
 
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #aa9b4099
-What = Literal["dead", "orphan", "copy", "twice", "unlike", "unread", "index", "gone"]
+What = Literal["dead", "orphan", "copy", "twice", "unread", "index", "gone"]
 
 
 class Problem(NamedTuple):
@@ -225,15 +207,11 @@ def _copies(f: MemoryFolder) -> Iterator[Problem]:
 
 
 def _items(f: MemoryFolder) -> Iterator[Problem]:
-    first, texts = dict[str, int](), dict[str, str]()
+    first = dict[str, int]()
     for i in items_of(f):
         line = first.setdefault(i.topic.path, i.line)
         again = f"line {line} links it already"
         if line != i.line: yield Problem("twice", INDEX, i.line, i.topic.path, again)
-        own = {w for w in words_of(i.words) if len(w) > 3}
-        if i.topic.path not in texts: texts[i.topic.path] = i.topic.all_words.casefold()
-        if len(own) > 2 and not any(w[:5] in texts[i.topic.path] for w in own):
-            yield Problem("unlike", INDEX, i.line, i.topic.path, "the topic has none of the line's words")
 
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #fadb14c4
 def problems_of(
@@ -308,7 +286,7 @@ def _paths_for(title: str) -> Iterator[str]:
     "Names for a new file, the best one first."
     stem = re.sub(r"[\W_]+", "-", title.lower()).strip("-")[:60].strip("-") or "section"
     first = 2 if f"{stem}.md" == INDEX.lower() else 1  # Small letters or not, many disks do not tell
-    yield from (f"{stem}{f'-{n}' if n > 1 else ''}.md" for n in range(first, 10_000))
+    yield from (f"{stem}{f'-{n}' if n > 1 else ''}.md" for n in range(first, 10))
 
 
 def _as_target(path: str) -> str:
@@ -342,10 +320,8 @@ def _moves(f: MemoryFolder) -> Iterator[Edit]:
     starts, end = line_starts(f.raw), _end_of_line(f.raw)
     lines, taken = [f.raw[a:b].decode() for a, b in zip(starts, starts[1:])], set[str]()
     able = [s for s in index_sections(f.raw) if _is_detail(f, lines[s.first:s.last])]
-    names = dict[str, Iterator[str]]()  # By the first one: of each heading those that are left
     for s in sorted(able, key=lambda s: (bool(_RULES.search(s.title)), starts[s.first] - starts[s.last])):
-        for path in names.setdefault(next(_paths_for(s.title)), _paths_for(s.title)):
-            if path in taken: continue
+        for path in (p for p in _paths_for(s.title) if p not in taken):
             e, there = _move(f, s, starts, path, end), f.top / path
             if not there.exists() or e.made and holds(there, e.made[1]): break
         else: continue

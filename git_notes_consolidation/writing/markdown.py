@@ -17,7 +17,7 @@ from ..store.git import RepoError
 from ..core.visible import restored
 from ..session.fast_start import QUOTED
 from ..temporal.resolve import find_references
-from ..text.words import word_set
+from ..text.words import split_sentences, word_set
 
 # %% auto #0
 __all__ = ['without']
@@ -314,8 +314,15 @@ def _part(label: str) -> str:  # Empty where it is none
     return first if first in _PARTS and not label[-1].isdigit() else ""
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #776a8a0f
-_BULLETS = re.compile(r"^[ \t>]*(?:[-*+]|\d{1,9}[.)])[ \t]+")
-_SENTENCE = re.compile(r"(?<=[.!?])\s+(?=[^\W\d_]|[`*])")
+_SIGN = re.compile(r"\A\s*(?:(?:[-*+]|\d{1,9}[.)]|\[[ xX]\])\s+|[>|]\s*)*")
+
+
+def first_sentence(text: str, most: int = 120) -> str:
+    "The first words below the headings, on one line."
+    lines = (x for x in text.splitlines() if not x.lstrip().startswith(("#", "```")) and re.search(r"\w", x))
+    line = next(filter(None, (_SIGN.sub("", x, 1).strip() for x in lines)), "")[:1000]
+    s = line[:split_sentences(line)[0].end].strip() if line else ""
+    return s if len(s) <= most else s[:most].rpartition(" ")[0] + " …"
 
 
 def shown_title(
@@ -323,14 +330,10 @@ def shown_title(
     most: int = 120,  # Characters of the sentence
 ) -> str:
     "An entry in one line that says what it is about."
-    head = [h for h in e.place.headings if h != e.title]
-    lines = [_BULLETS.sub("", x).strip(" \t*_").replace("**", "")
-             for x in (e.title, *e.body.split("\n", 20)[:20])
-             if re.search(r"\w", x) and not _CODE_FENCE.match(x) and not _LABEL.fullmatch(x.strip())]
-    if e.kind == "section" and e.title in e.place.headings and len(lines) > 1:
-        head, lines = [*head, e.title], lines[1:]
-    said = _SENTENCE.split((lines or [e.title])[0][:10 * most], 1)[0]
-    return " › ".join([*head, said if len(said) <= most else f"{said[:most - 1]}…"])
+    head, title = [h for h in e.place.headings if h != e.title], e.title
+    if e.kind == "section" and title in e.place.headings: head, title = [*head, title], ""
+    text = e.body if not title or e.body and _LABEL.fullmatch(title) else e.text
+    return " › ".join(filter(None, [*head, first_sentence(text, most)])) or title
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #a35d4beb
 def _labels(f: _File, body: Sequence[Block]) -> Iterator[str]:
@@ -461,27 +464,17 @@ def close_gaps(
     raw: bytes,
     places: Sequence[FilePlace],  # In the order of the file
 ) -> list[FilePlace]:  # The same, some of them one empty line longer
-    "Places that leave no two empty lines where one was."
-    out, first = list[FilePlace](), 0
+    "Places that leave no two empty lines where one was, and none at the end of the file."
+    out, first = [*places], 0
     for n, p in enumerate(places):
-        if not n or places[n - 1].end != p.start: first = p.start
-        more = _EMPTY.match(raw, p.end)
-        alone = n + 1 == len(places) or places[n + 1].start != p.end
-        tail = raw[max(0, first - 200):first]
-        if more and alone and _AFTER_EMPTY.search(tail): p = replace(p, end=more.end())
-        out.append(p)
-    return _without_last_empty(raw, out)
-
-
-def _without_last_empty(raw: bytes, places: list[FilePlace]) -> list[FilePlace]:
-    "The same, with the empty line that would be a file's last one."
-    n = len(places) - 1
-    while n > 0 and places[n - 1].end == places[n].start: n -= 1
-    if n < 0 or places[-1].end < len(raw): return places
-    start = places[n].start
-    m = _LAST_EMPTY.search(raw[max(0, start - 200):start])
-    if m: places[n] = replace(places[n], start=start - len(m[1]))
-    return places
+        if n and out[n - 1].end != p.start: first = n
+        if n + 1 < len(places) and places[n + 1].start == p.end: continue  # They go together
+        start = places[first].start
+        tail, more = raw[max(0, start - 200):start], _EMPTY.match(raw, p.end)
+        if more and _AFTER_EMPTY.search(tail): out[n] = replace(p, end=more.end())
+        if out[n].end == len(raw) and (m := _LAST_EMPTY.search(tail)):
+            out[first] = replace(out[first], start=start - len(m[1]))
+    return out
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #3ed2fd0a
 def _inside_places(places: Iterable[FilePlace]) -> Callable[[int], bool]:

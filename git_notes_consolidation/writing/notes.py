@@ -11,7 +11,6 @@ from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from difflib import SequenceMatcher
-from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple
 from ..consolidation.scan import View, scored, stand_ins
@@ -25,8 +24,8 @@ from ..session.fast_start import QUOTED
 from ..store.state import State
 from .decide import BadFact, Draft, make_fact
 from .markdown import (
-    Entry, FilePlace, label_of, leading_date, markdown_entries, titled)
-from .reading import EXPORTED, JSON_LINES, MemoryFile, entries_of
+    Entry, day_of, label_of, leading_date, markdown_entries, titled)
+from .reading import EXPORTED, MemoryFile, entries_of
 from .tidy import Budget, excess
 from .write import WritingService, _Held, commit_of
 
@@ -52,13 +51,12 @@ class Imported(NamedTuple):
     path: str = ""  # Empty: it was written into an export
     line: int = 0
     dated: str = ""  # Where its time is from
-    kind: str = ""  # Of the entry; earlier runs did not say it
+    kind: str = ""  # Of the entry
 
     @property
     def under(self) -> tuple[str, ...]:
         "The headings above it, if its file has some."
-        named = self.kind in _NAMED or self.path.lower().endswith(JSON_LINES)
-        return () if named else tuple(h for h in self.headings if h.strip())
+        return () if self.kind in _NAMED else tuple(h for h in self.headings if h.strip())
 
 
 def _imported(x: Mapping[str, Any]) -> Imported:
@@ -134,8 +132,7 @@ def _given(m: Memory, source: Imported | None) -> tuple[str, str]:
 
 # %% ../../nbs/16_writing/08_notes.ipynb #447991da
 _SHORT = 12  # Characters of a name, as an export in Markdown has it
-_PART = r"in part replaced by mem_[a-z2-7]+"
-_NAME = re.compile(rf"\s*\((?:mem_[a-z2-7]{{8,}}(?:; {_PART})?|{_PART})\)$")
+_AMENDED = re.compile(r"\s*\(in part replaced by mem_[a-z2-7]+\)$")
 _OWN = ("its words", "its fields", "")  # Where an entry's time is from, if it stands beside it
 
 
@@ -177,27 +174,18 @@ _DEEPEST = 5  # Headings above an entry; six with the title
 
 
 def _alike_files(held: Sequence[Held]) -> set[str]:
-    "The files that have a heading in common with another, or an entry that names its file."
-    tops, named = defaultdict[str, set[str]](set), set[str]()
+    "The files that have a heading in common with another."
+    tops = defaultdict[str, set[str]](set)
     for h in held:
-        if not (x := h.source) or not x.under or not x.path: continue
-        tops[x.under[0]].add(x.path)
-        if f"({x.path}): " in h.memory.summary: named.add(x.path)
-    return named.union(*(paths for paths in tops.values() if len(paths) > 1))
-
-
-@lru_cache(1024)
-def _gives_day(heading: str) -> bool:
-    "Is what stands below this heading read with a day?"
-    text = f"# M\n\n## {' '.join(heading.split())}\n\n- x\n"
-    return any(e.time for e in markdown_entries(text.encode(errors="replace"), "x.md"))
+        if (x := h.source) and x.under and x.path: tops[x.under[0]].add(x.path)
+    return {p for paths in tops.values() if len(paths) > 1 for p in paths}
 
 
 def _path_of(h: Held, alike: Collection[str]) -> tuple[str, ...]:
     "The headings under which a memory is written."
     x = h.source
     path = (x.under if x else ()) or (h.memory.namespace.capitalize(),)
-    if x and x.dated == "its heading" and not any(map(_gives_day, path)):
+    if x and x.dated == "its heading" and not any(map(day_of, path)):
         day, own = f"{h.memory.event_time:%Y-%m-%d}", path[-1] == x.title
         path = (*path[:-1], f"{day}: {path[-1]}") if own else (*path, day)
     if x and x.under and x.path in alike: path = (x.path, *path)
@@ -325,14 +313,10 @@ def versions(
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #90432d06
-def _without_name(e: Entry, named: Mapping[str, Memory],
-              ours: bool = False) -> tuple[Entry, Memory | None]:
+def _without_name(e: Entry, held: Mapping[str, Memory], ours: bool = False) -> tuple[Entry, Memory | None]:
     "An entry without what an export wrote behind it, and the memory that it named."
-    m = _NAME.search(e.title)
-    name = m[0].strip(" (").partition(";")[0].partition(")")[0] if m else dict(e.marks).get("id", "")
-    was = named.get(name[:_SHORT])
-    return (replace(e, title=e.title[:m.start()]) if m and (was or ours) else e), was
-
+    m = _AMENDED.search(e.title) if ours else None
+    return replace(e, title=e.title[:m.start()]) if m else e, held.get(dict(e.marks).get("id", ""))
 
 # %% ../../nbs/16_writing/08_notes.ipynb #612bdd32
 _Words = tuple[str, ...]
@@ -389,7 +373,7 @@ def find_news(
     told: Exported | None = None,  # Of an export: what it may hold
 ) -> list[_News]:
     "What is new in a file: its number, the entry, the memory that it was in an export, the line that it was."
-    named, words = {i[:_SHORT]: m for i, m in held.items()}, [words_of(e) for e in f.entries]
+    words = [words_of(e) for e in f.entries]
     now, stays = {*words}, set[str]()
     gone = [x for w, x in there.items() if w not in now]
     changed = {x.of: x for x in gone if x.of}
@@ -398,34 +382,25 @@ def find_news(
     new = list[tuple[int, Entry, Memory | None]]()
     for n, (e, w) in enumerate(zip(f.entries, words)):
         whole = _words(e.text)
-        e, was = _without_name(e, named, told is not None)
+        e, was = _without_name(e, held, told is not None)
         known = told.by_words.get(whole) or told.by_words.get(_words(e.text)) if told else None
         was = was or known
         same = was and was.id not in changed and (was is known or _words(was.text) == _words(e.text))
         if was: stays.add(was.id)
         if w not in there and not same and (*e.text.split(),) not in moved: new.append((n, e, was))
-    return _as_versions(f, there, gone, told, new, stays)
-
-
-def _as_versions(
-    f: MemoryFile,
-    there: Mapping[str, Imported],
-    gone: Sequence[Imported],
-    told: Exported | None,
-    new: Sequence[tuple[int, Entry, Memory | None]],
-    stays: Collection[str],
-) -> list[_News]:
-    "New entries with what each was before."
-    changed = {x.of: x for x in gone if x.of}
     over = versions([e for _, e, _ in new], [x for x in gone if x.of not in stays])
-    before = dict[int, Memory]()
-    open_ = [(k, e) for k, (_, e, was) in enumerate(new) if not was and k not in over]
-    if told and open_:
-        few = [replace(e, place=replace(e.place, headings=e.place.headings[-1:])) for _, e in open_]
-        lost = versions(few, _missing(f, there.values(), told, stays))
-        before = {open_[n][0]: told.memories[x.id] for n, x in lost.items()}
+    open_ = {k: e for k, (_, e, was) in enumerate(new) if not was and k not in over}
+    before = _was_exported(f, there, told, stays, open_) if told and open_ else {}
     return [(n, e, was or before.get(k), changed.get(was.id) if was else over.get(k))
             for k, (n, e, was) in enumerate(new)]
+
+
+def _was_exported(f: MemoryFile, there: Mapping[str, Imported], told: Exported, stays: Collection[str],
+                  new: Mapping[int, Entry]) -> dict[int, Memory]:
+    "The memories of an export of which new entries are versions."
+    few = [replace(e, place=replace(e.place, headings=e.place.headings[-1:])) for e in new.values()]
+    lost = versions(few, _missing(f, there.values(), told, stays))
+    return {k: told.memories[lost[n].id] for n, k in enumerate(new) if n in lost}
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #071b2362
@@ -444,37 +419,12 @@ def repeated_titles(entries: Iterable[Entry]) -> set[str]:
     return {title for title, above in heads.items() if len(above) > 1}
 
 
-def _is_field(e: Entry) -> bool: return e.title.startswith(("**", "__")) and bool(label_of(e.title))
-
-
-def _context_of(e: Entry, repeated: Collection[str], shared: Collection[FilePlace] = ()) -> str:
-    "The heading that an entry needs with it, and the file; empty where it says so itself."
+def _context_of(e: Entry, repeated: Collection[str]) -> str:
+    "The heading that an entry needs with it; empty where it says so itself."
     note = dict(e.marks).get("note", "")
     if note: return note if e.title != note else ""
-    head = _above(e) if _is_field(e) or e.title in repeated else ""
-    if e.place not in shared: return head
-    return f"{head} ({e.place.path})" if head else e.place.path
-
-
-# %% ../../nbs/16_writing/08_notes.ipynb #6c8929fc
-def shared_fields(
-    files: Sequence[MemoryFile],
-    before: Mapping[str, Mapping[str, Imported]],
-) -> set[FilePlace]:
-    "Where fields stand whose like stands under the same heading in another file that is no copy."
-    titles = {p: {x.title for x in known.values()} for p, known in before.items()}
-    titles |= {f.path: {e.title[:_TITLE] for e in f.entries} for f in files}
-    paths = defaultdict[tuple[str, str], dict[str, None]](dict)
-    for p, known in before.items():
-        for x in known.values(): paths[next(reversed(x.headings), ""), x.title][p] = None
-    fields = [e for f in files for e in f.entries if _is_field(e)]
-    for e in fields: paths[_above(e), e.title[:_TITLE]][e.place.path] = None
-    @cache
-    def copies(a: str, b: str) -> bool: return 2 * len(titles[a] & titles[b]) > len(titles[a] | titles[b])
-    def shared(e: Entry) -> bool:
-        other = next((p for p in paths[_above(e), e.title[:_TITLE]] if p != e.place.path), "")
-        return bool(other) and not copies(*sorted((other, e.place.path)))
-    return {e.place for e in fields if shared(e)}
+    field = e.title.startswith(("**", "__")) and label_of(e.title)
+    return _above(e) if field or e.title in repeated else ""
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #83e98141
@@ -529,12 +479,6 @@ def _row(f: MemoryFile, e: Entry, words: str, m: Memory, named: Memory | None, o
             | ({"exported": True} if out else {}))
 
 
-def _counts(files: Sequence[MemoryFile], new: Counter[str], left: Counter[str]) -> tuple[dict[str, Any], ...]:
-    "How many entries of each file are known, new and left."
-    found = ((f.path, len(f.entries), new[f.path], left[f.path]) for f in files)
-    return tuple({"path": p, "entries": n, "known": n - a - b, "new": a, "left": b} for p, n, a, b in found)
-
-
 def new_entries(
     files: Sequence[MemoryFile],
     held: Mapping[str, Memory],  # What the notes hold, by id
@@ -546,28 +490,28 @@ def new_entries(
 ) -> Import:
     "The entries that are not in the notes yet."
     memories, edges, rows = dict[str, Memory](), list[MemoryEdge](), list[dict[str, Any]]()
-    left = list[tuple[str, str]]()
-    repeated, shared = repeated_titles(e for f in files for e in f.entries), shared_fields(files, before)
+    left, counts = list[str](), list[dict[str, Any]]()
+    repeated = repeated_titles(e for f in files for e in f.entries)
     sources = {x.id: x for some in before.values() for x in some.values()}
     exports = {f.path for f in files if QUOTED.encode() in f.raw}
     told = exported_memories(held, sources) if exports else None
     for f in files:
-        new = find_news(f, before.get(f.path, {}), held, told if f.path in exports else None)
-        for n, e, named, over in new:
+        n_new, n_left = len(rows), len(left)
+        ours = f.path in exports
+        for n, e, named, over in find_news(f, before.get(f.path, {}), held, told if ours else None):
             was = held.get(over.id) if over else named
-            head = _context_of(e, repeated, shared)
-            try: m = _memory_of(f, n, e, was, commit, namespace, now, head, secrets)
-            except BadFact as x: left.append((f.path, f"{e.place}: {x}")); continue
+            try: m = _memory_of(f, n, e, was, commit, namespace, now, _context_of(e, repeated), secrets)
+            except BadFact as x: left.append(f"{e.place}: {x}"); continue
             if m.id in memories: continue
             memories[m.id] = m
             if was: edges.append(_edge(m, was.id, f"the entry was changed in {f.path}", now))
-            words = words_of(f.entries[n])
-            rows.append(_row(f, e, words, m, named, over if was else None, f.path in exports))
+            rows.append(_row(f, e, words_of(f.entries[n]), m, named, over if was else None, ours))
+        n_new, n_left, n = len(rows) - n_new, len(left) - n_left, len(f.entries)
+        counts.append({"path": f.path, "entries": n, "known": n - n_new - n_left, "new": n_new,
+                       "left": n_left})
     said = _record_edges(files, rows, memories, {**held, **memories}, before, now)
-    counts = _counts(files, Counter(str(r["path"]) for r in rows), Counter(path for path, _ in left))
-    return Import(tuple(memories.values()), (*edges, *said), tuple(rows), counts, len(edges),
-                  tuple(why for _, why in left))
-
+    return Import(tuple(memories.values()), (*edges, *said), tuple(rows), tuple(counts), len(edges),
+                  tuple(left))
 
 # %% ../../nbs/16_writing/08_notes.ipynb #76535105
 def _record_edges(files: Sequence[MemoryFile], rows: Sequence[Mapping[str, Any]], new: Mapping[str, Memory],
@@ -576,20 +520,15 @@ def _record_edges(files: Sequence[MemoryFile], rows: Sequence[Mapping[str, Any]]
     "What records and issues say of each other."
     last = {(path, w): x.id for path, known in before.items() for w, x in known.items()}
     last |= {(str(r["path"]), str(r["words"])): str(r["id"]) for r in rows}
-    found = dict[tuple[str, str], str]()
-    marked = list[tuple[str, str, dict[str, str], str]]()
-    for f in files:
-        for e in (e for e in f.entries if e.kind in ("record", "issue")):
-            folder, marks = str(Path(f.path).parent) if e.kind == "record" else f.path, dict(e.marks)
-            found[folder, marks.get("number", "")] = last.get((f.path, words_of(e)), "")
-            marked.append((f.path, folder, marks, found[folder, marks.get("number", "")]))
-    out = []
-    for path, folder, marks, older in marked:
-        newer = found.get((folder, marks.get("by") or "-"), "")
-        if not older or not newer or not {older, newer} & new.keys(): continue
-        if {older, newer} <= there.keys() and there[older].event_time < there[newer].event_time:
-            out.append(_edge(there[newer], older, f"the status of {Path(path).name} says so", now))
-    return out
+    said = [(Path(f.path), f.path if e.kind == "issue" else str(Path(f.path).parent), dict(e.marks),
+             last.get((f.path, words_of(e)), "")) for f in files for e in f.entries
+            if e.kind in ("record", "issue")]
+    found = {(folder, marks.get("number", "")): i for _, folder, marks, i in said}
+    pairs = ((path, older, found.get((folder, marks.get("by") or "-"), ""))
+             for path, folder, marks, older in said)
+    return [_edge(there[newer], older, f"the status of {path.name} says so", now)
+            for path, older, newer in pairs if {older, newer} <= there.keys()
+            and {older, newer} & new.keys() and there[older].event_time < there[newer].event_time]
 
 
 # %% ../../nbs/16_writing/08_notes.ipynb #eaddd6be

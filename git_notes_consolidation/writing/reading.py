@@ -272,18 +272,6 @@ def _chat_of(row: _Row) -> str:  # Empty: of none
     return next((name for name, keys in _CHATS if keys <= row.keys()), "")
 
 
-_TURN = re.compile(rb"^[#>*_ \t]*(?:(user|human|you|prompt)|assistant|claude|chatgpt|gemini|copilot|codex|ai)"
-                   rb"(?:[*_ \t]*:|[ \t]*(?:said|wrote)?[*_: \t]*\r?$)", re.I | re.M)
-
-
-def _is_dialogue(raw: bytes) -> bool:
-    "Do a person and an assistant speak in turn, from the beginning to the end?"
-    turns = [*_TURN.finditer(raw)]
-    asks = [bool(m[1]) for m in turns]
-    in_turn = 2 * sum(a != b for a, b in zip(asks, asks[1:])) > len(asks) > 3
-    return in_turn and turns[0].start() < 400 and 2 * turns[-1].start() > len(raw)
-
-
 def _refuse_chat(name: str, path: str) -> None:
     raise BadFile(f"{path} is a conversation with {name}, not a memory: what was dropped stands in it too. "
                   "Let an agent write what still holds into MEMORY.md, one fact a line; then gnc import "
@@ -384,7 +372,6 @@ def entries_of(
     if _is_json(raw, path): return json_entries(raw, path)
     raw = EXPORTED.sub(lambda m: b" " * len(m[0]), raw)  # No text, and every byte at its place
     if one := record_entry(raw, path): return (one,)
-    if _is_dialogue(raw[front_matter(text_of(raw, path))[1]:]): _refuse_chat("an assistant", path)
     found = note_entries(raw, path)
     if not found and (one := file_entry(raw, path)): return (one,)
     if re.search(rb"^\xc2\xa7[ \t]*\r?$", raw, re.M): return piece_entries(raw, path)
@@ -526,34 +513,17 @@ def unread_lines(
     lost = [n for n, line in enumerate(f.raw.splitlines(), 1) if line.strip() and n not in known]
     if not lost: return ""
     more = f" and {len(lost) - 1} more" if len(lost) > 1 else ""
-    if any(e.kind == "issue" for e in f.entries):
-        return (f"{f.path}: no entry in line {lost[0]}{more}; messages, steps and templates of beads are no "
-                "memories")
     return f"{f.path}: no entry in line {lost[0]}{more}; {_FORM}"
 
 
-_FORM = ('a line is {"text": "…"}, an entity or a relation of the MCP memory server, or an issue of beads; a '
-         "document is an export of claude-mem")
-
+_FORM = ('a line is {"text": "…"}, an entity or a relation of the MCP memory server, or an issue of beads, '
+         "and no message, step or template; a document is an export of claude-mem")
 
 # %% ../../nbs/16_writing/06_reading.ipynb #108f90c4
-_LONGEST_SLUG = 200
-
-
-def _path_hash(path: str) -> str:
-    "A path's hash as JavaScript programs often make one: 31 times the last one, in 32 bits with a sign."
-    raw, n = path.encode("utf-16-le", "surrogatepass"), 0
-    for low, high in zip(raw[::2], raw[1::2]): n = (31 * n + low + 256 * high) % 2**32
-    n, out = min(n, 2**32 - n), ""
-    while n or not out: n, out = n // 36, "0123456789abcdefghijklmnopqrstuvwxyz"[n % 36] + out
-    return out
-
-
 def project_slug(root: Path) -> str:
     "A project's path, as Claude Code spells it in a folder's name."
     path = unicodedata.normalize("NFC", str(root))
-    slug = re.sub(r"[^A-Za-z0-9]", lambda m: "--" if ord(m[0]) > 0xFFFF else "-", path)
-    return slug if len(slug) <= _LONGEST_SLUG else f"{slug[:_LONGEST_SLUG]}-{_path_hash(path)}"
+    return re.sub(r"[^A-Za-z0-9]", lambda m: "--" if ord(m[0]) > 0xFFFF else "-", path)
 
 
 def project_root(path: Path) -> Path:
@@ -594,13 +564,3 @@ def claude_folder(
         if folder.is_dir(): return folder
     raise BadFile(f"Claude Code has no memory of this project: {tried[0]} is not there; name a file or a "
                   "folder")
-
-# %% ../../nbs/16_writing/06_reading.ipynb #62dccc9c
-def codex_files(
-    env: Mapping[str, str],
-) -> list[Path]:
-    "What a person wrote for Codex and all projects."
-    base = Path(env.get("CODEX_HOME") or Path(env.get("HOME") or Path.home()) / ".codex").expanduser()
-    found = [p for name in ("AGENTS.override.md", "AGENTS.md") if (p := base / name).is_file()]
-    if found: return found
-    raise BadFile(f"Codex has no instructions of yours: {base / 'AGENTS.md'} is not there; name a file")

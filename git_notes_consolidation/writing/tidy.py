@@ -323,17 +323,6 @@ def apart(
     return free
 
 
-def carry_along(edits: Sequence[Edit], places: Iterable[FilePlace] = ()) -> list[Edit]:
-    "Edits apart; what is to be done in bytes that move into another file is done there."
-    def carried(e: Edit) -> Edit:
-        if not e.made: return e
-        inner = [replace(x, start=x.start - e.start) for x in edits
-                 if x is not e and e.start <= x.start < e.end and x.end <= e.end]
-        was, now = (x.decode().rstrip().encode() for x in (e.out, with_edits(e.out, apart(inner))))
-        return replace(e, made=(e.made[0], e.made[1].replace(was, now, 1)))
-    return [carried(e) for e in apart(edits, places)]
-
-
 def with_edits(
     raw: bytes,
     edits: Iterable[Edit],  # Apart
@@ -364,7 +353,7 @@ class FilePlan:
     @property
     def settled(self) -> FilePlan:
         "With edits that are apart from each other and from what is taken out."
-        return replace(self, edits=tuple(carry_along(self.edits, places_of(self.taken))))
+        return replace(self, edits=tuple(apart(self.edits, places_of(self.taken))))
 
     @property
     def entries(self) -> list[Taken]:
@@ -440,9 +429,13 @@ def _plan(f: MemoryFile, asked: Sequence[Doubt], budget: Budget, take: Sequence[
     return replace(p, over=tuple(excess(budget, p.after).items()))
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #6446afa4
+def unified(was: bytes, now: bytes, a: str, b: str) -> str:
+    "A unified diff of one file, under two names."
+    old, new = (re.findall(".*\n|.+", x.decode("utf-8", "replace")) for x in (was, now))
+    return "".join(x if x.endswith("\n") else f"{x}\n\\ No newline at end of file\n"
+                   for x in difflib.unified_diff(old, new, a, b, n=1))
+
+
 def diff_of(p: FilePlan) -> str:
     "A unified diff of what a plan takes out."
-    was, now = (re.findall(".*\n|.+", x.decode("utf-8", "replace")) for x in (p.file.raw, p.after))
-    return "".join(x if x.endswith("\n") else f"{x}\n\\ No newline at end of file\n"
-                   for x in difflib.unified_diff(was, now, p.file.path, p.file.path, n=1))
-
+    return unified(p.file.raw, p.after, p.file.path, p.file.path)

@@ -26,7 +26,7 @@ from ...store.git import open_repo, Repo, RepoError
 from ...writing import (
     archive as files_archive, claude_folder as files_claude, notes as files_notes, reading as files_reading,
     renames as files_renames, tidy as files_tidy)
-from ...writing.reading import claude_folder, codex_files
+from ...writing.reading import claude_folder
 from ...writing.markdown import Entry, LARGEST, line_starts, shown_title, text_of
 from ...writing.review import word_diff
 
@@ -78,8 +78,6 @@ def _budget(lines: str | None, bytes_: str | None, tokens: str | None) -> files_
 _PATHS = argument("Files or folders.", metavar="PATH")
 
 _CLAUDE = flag("--claude", "Use Claude Code's memory folder of this project.")
-
-_CODEX = flag("--codex", "Use your own AGENTS.md of Codex.")
 
 _LINES = option("At most N lines.", metavar="N")
 
@@ -437,10 +435,7 @@ def _with_folder(call: Call, plans: Sequence[files_tidy.FilePlan]) -> list[files
     folder, repo = files_claude.read_folder(claude_folder(call.repo, os.environ)), _repo_with_files(call)
     plans = files_renames.with_renames(repo, plans)
     if folder.of_project: plans = files_renames.with_renames(repo, plans, folder.top)
-    index = (folder.top / files_claude.INDEX).resolve()
-    if new := {p.file.real: p.settled.after for p in plans if p.edits and p.file.real != index}:
-        folder = files_claude.read_folder(folder.top, new)
-    edits = files_claude.folder_edits(folder)
+    index, edits = (folder.top / files_claude.INDEX).resolve(), files_claude.folder_edits(folder)
     def mended(p: files_tidy.FilePlan) -> files_tidy.FilePlan:
         if p.file.real != index or p.file.raw != folder.raw or not edits: return p
         if p.over or any(t.why == "budget" for t in p.taken):
@@ -508,7 +503,6 @@ def tidy(
     ctx: typer.Context,
     paths: list[str] | None = _PATHS,
     claude: bool = _CLAUDE,
-    codex: bool = _CODEX,
     apply: bool = flag("--apply", "Write the files. Without this, only show what would be done."),
     undo: bool = flag("--undo", "Take back what the last --apply did."),
     lines: str | None = _LINES,
@@ -524,19 +518,17 @@ def tidy(
 ) -> None:
     "Check the files that agents read against the repository; remove duplicate entries from one."
     call: Call = ctx.obj
-    if codex: paths = [*(paths or ()), *map(str, codex_files(os.environ))]
-    acts = apply or undo or take or diff or lines or bytes_ or tokens
-    if (check or sarif) and acts:
+    named, changes = paths or claude, take or lines or bytes_ or tokens
+    if (check or sarif) and (apply or undo or diff or changes):
         raise Usage("--check and --sarif only look; leave out what writes, and --diff")
-    if undo and (apply or take or diff or lines or bytes_ or tokens):
+    if undo and (apply or diff or changes):
         raise Usage("--undo cannot be combined with --apply, --diff, --take, --lines, --bytes or --tokens")
     if claude and check and not paths: return _check_claude(call)
-    named = paths or claude
-    if not (named or check or sarif or take or lines or bytes_ or tokens) and (apply or undo or diff):
+    if not (named or changes) and (apply or undo or diff):
         here = _read_by_agents(call)
         return _undo(call, here, True) if undo else _carry_out(
             call, _rename_plans(call, here), None, _Asked(apply=apply, diff=diff))
-    if check or sarif or not (named or acts):
+    if check or sarif or not (named or changes):
         return _check_files(call, _paths(call, paths, claude) if named else None, check, sarif)
     found = _paths(call, paths, claude)
     if undo: return _undo(call, found, claude or any(Path(p).is_dir() for p in paths or ()))
