@@ -349,7 +349,8 @@ _READERS = [(kind, re.compile(rf"(?is){_LEAD}{form}")) for kind, form in (
      r"two))?\s+(?:came|was|happened|went|started|is)\s+(?:first|earlier|sooner)\W+"
      r"(?P<a>.+?),?\s+or\s+(?P<b>.+)"),
     ("first",
-     rf"(?!\W*(?:can|could|may|must|should|would|will)\b){_DID}\s+(?P<a>(?!we use\b).+?)\s+(?P<order>before|after)\s+(?:or after\s+)?(?P<b>\S+(?:\s+\S+)+?)"),
+     r"(?!\W*(?:can|could|may|must|should|would|will)\b)"
+     rf"{_DID}\s+(?P<a>(?!we use\b).+?)\s+(?P<order>before|after)\s+(?:or after\s+)?(?P<b>\S+(?:\s+\S+)+?)"),
     ("ago", rf"how (?:long|many {_UNIT}) ago\b"),
     ("ago", rf"how many {_UNIT}\s+(?:(?:is|was|has|have)\s+(?:it\s+)?(?:been\s+)?|passed |went by )?since\b"),
     ("ago", rf"how (?:long|many {_UNIT}) (?:is it )?(?:until|till)\b"),

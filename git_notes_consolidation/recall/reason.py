@@ -185,14 +185,9 @@ def _as_told(line: str, told: Sequence[TemporalReference]) -> str:
     return ", ".join(said)
 
 
-_TO_DAY = re.compile(
+_TO_DAY = re.compile(  # What comes back moves to another day of the week
     r"(?i)\b(?:moves?|shifts?|changes?|switch(?:es)?|goes)\b[^.;]*\bto "
     r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b(?! (?:the|this|next|\d))")
-
-
-def _to_weekday(e: Evidence) -> bool:
-    "Does what comes back move to another day of the week?"
-    return _TO_DAY.search(e.line) is not None
 
 
 def _rate(rows: Sequence[Evidence], q: Question, now: datetime | None = None) -> ReasonedAnswer | None:
@@ -200,7 +195,8 @@ def _rate(rows: Sequence[Evidence], q: Question, now: datetime | None = None) ->
     near = [e for e in rows if e.share >= rows[0].share - 0.25]
     every = {e.result.id: _rates(e, q) for e in near}
     for e in near:
-        told, hours = every[e.result.id] or (e.dates if any(every.values()) and _to_weekday(e) else ()), _hours(e, q.about)
+        told, hours = every[e.result.id], _hours(e, q.about)
+        if not told and any(every.values()) and _TO_DAY.search(e.line): told = e.dates
         changed, once = _CHANGED.search(e.line), e.date and _ONE_DAY.search(e.date.original_text)
         if not (told or hours) and changed and not (changed[1] and once): break
         if not (told or hours): continue

@@ -16,6 +16,7 @@ from urllib.parse import quote, unquote
 from ..staleness.file_check import Tree, dead_names, file_names, read_tree
 from ..core.visible import inert, visible
 from ..store.git import Repo
+from ..text.words import words_of
 from .markdown import (
     _read, _section_ends, BadFile, first_sentence, front_matter, line_starts, text_of)
 from .reading import memory_files, real_path
@@ -136,7 +137,7 @@ def first_unread(
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #6e6cd864
 _WIKI = re.compile(r"\[\[([^\[\]|#\n]{1,200})")
 _TARGET = re.compile(r"\]\(<?([^()<>\n]{1,900})>?\)")
-_ITEM = re.compile(r"\s*[-*+]\s+(?:\*\*|`)?\[([^\[\]\n]{1,300})\]\(([^()\s]{1,300})\)")
+_ITEM = re.compile(r"\s*[-*+]\s+(?:\*\*|`)?\[([^\[\]\n]{1,300})\]\(([^()\s]{1,300})\)(.*)")
 
 
 def _mentioned(f: MemoryFolder, text: str) -> set[str]:
@@ -162,6 +163,7 @@ class Item(NamedTuple):
     "A line of the index that stands for a topic."
     line: int
     topic: Topic
+    words: str  # The link's text and what follows it
 
 
 def items_of(f: MemoryFolder) -> list[Item]:
@@ -170,11 +172,11 @@ def items_of(f: MemoryFolder) -> list[Item]:
     linked = {n.line for n in file_names(f.text) if n.form == "link"}  # And not in a block of code
     for n, line in enumerate(re.sub(r"\r\n?", "\n", f.text).split("\n"), 1):
         if n in linked and (m := _ITEM.match(line)) and (t := f.topic_at(m[2])):
-            found.append(Item(n, t))
+            found.append(Item(n, t, f"{m[1]} {m[3]}"))
     return found
 
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #aa9b4099
-What = Literal["dead", "orphan", "copy", "twice", "unread", "index", "gone"]
+What = Literal["dead", "orphan", "copy", "twice", "unlike", "unread", "index", "gone"]
 
 
 class Problem(NamedTuple):
@@ -212,6 +214,10 @@ def _items(f: MemoryFolder) -> Iterator[Problem]:
         line = first.setdefault(i.topic.path, i.line)
         again = f"line {line} links it already"
         if line != i.line: yield Problem("twice", INDEX, i.line, i.topic.path, again)
+        own = {w for w in words_of(i.words) if len(w) > 3}
+        text = "\n".join((i.topic.path, *i.topic.fields.values(), i.topic.text)).casefold()
+        if len(own) > 2 and not any(w[:5] in text for w in own):
+            yield Problem("unlike", INDEX, i.line, i.topic.path, "the topic has none of the line's words")
 
 # %% ../../nbs/16_writing/10_claude_folder.ipynb #fadb14c4
 def problems_of(

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/16_writing/12_hosts.ipynb #5842d174
 from __future__ import annotations
-import difflib, json, os, re
+import json, re
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from datetime import datetime
@@ -17,7 +17,7 @@ from ..staleness.file_names import BEGIN, END
 from .archive import Changed, apply_tidy, write_whole
 from .markdown import BadFile, LARGEST
 from .reading import MemoryFile
-from .tidy import Edit, FilePlan
+from .tidy import Edit, FilePlan, unified
 
 # %% auto #0
 __all__ = ['HOSTS', 'ASK', 'Lines', 'Host', 'settings_file', 'settings_text', 'is_there', 'with_section', 'without_section',
@@ -320,10 +320,8 @@ class Change:
     @property
     def diff(self) -> str:
         "A unified diff."
-        was, now = (visible((x or b"").decode("utf-8", "replace")).splitlines()
-                    for x in (self.before, self.after))
         a, b = (self.shown if x is not None else "/dev/null" for x in (self.before, self.after))
-        return "\n".join(difflib.unified_diff(was, now, a, b, n=2, lineterm=""))
+        return visible(unified(self.before or b"", self.after or b"", a, b))
 
 
 def change_of(top: Path, name: str, after: Callable[[bytes | None], bytes | None], settings: bool = True
@@ -341,14 +339,7 @@ def write_change(c: Change, now: datetime) -> None:
     if c.after is not None and (c.settings or c.before is None): return write_whole(c.real, c.after, c.before)
     if c.settings:
         if c.real.read_bytes() != was: raise Changed(f"{c.shown} has changed since; nothing was removed")
-    else: apply_tidy(FilePlan(MemoryFile(c.shown, c.real, was, (), now), edits=(_edit(was, put),)), now)
+    else:
+        f = MemoryFile(c.shown, c.real, was, (), now)
+        apply_tidy(FilePlan(f, edits=(Edit(0, was, put, "set up"),)), now)
     if c.after is None: c.real.unlink()
-
-
-def _edit(before: bytes, after: bytes) -> Edit:
-    "One edit that makes one text of another, between whole lines."
-    a, b = before.splitlines(keepends=True), after.splitlines(keepends=True)
-    same = len(os.path.commonprefix([a, b]))
-    tail = len(os.path.commonprefix([a[same:][::-1], b[same:][::-1]]))
-    was, put = (b"".join(x[same:len(x) - tail]) for x in (a, b))
-    return Edit(len(b"".join(a[:same])), was, put, "set up")

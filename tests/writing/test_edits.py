@@ -289,7 +289,7 @@ TOPICS = {"testing.md": "---\nname: testing\ndescription: How the tests are run\
           "fixtures.md": "# Fixtures\n\nThey lie in a folder.\n", "build.md": "# How to build\n\nThe build needs Go.\n",
           "cut.md": "---\nname: cut\ndescription: Releases are cut on Tuesdays\n---\nBy Ada.\n",
           "cut2.md": "---\nname: cut-2\ndescription: Releases are cut on tuesdays\n---\nBy Bo.\n"}
-WRONG = {("dead", "MEMORY.md", "deploy.md"), ("twice", "MEMORY.md", "testing.md"), ("copy", "cut2.md", "cut.md")}
+WRONG = {("dead", "MEMORY.md", "deploy.md"), ("unlike", "MEMORY.md", "build.md"), ("twice", "MEMORY.md", "testing.md"), ("copy", "cut2.md", "cut.md")}
 MENDED = {("orphan", "cut.md", "cut.md"), ("orphan", "cut2.md", "cut2.md"), ("unread", "MEMORY.md", "lines 201–233")}
 
 
