@@ -72,7 +72,7 @@ def story_cases(stories, settings, embedder):
     asked, now, out = [(s, q) for s in stories for q in s.questions], max(s.now for s in stories), []
     with tempfile.TemporaryDirectory() as home:
         repo, named = write_project(whole.memories, Path(home))
-        for (s, q), got in zip(asked, find(repo.path, ((q.text, None) for _, q in asked), settings, embedder, now)):
+        for (s, q), got in zip(asked, find(repo.path, ((q.q, None) for _, q in asked), settings, embedder, now)):
             of = [named.get(r.id, "").partition("\n") for r in got[0]] if got else []
             if got: out.append(story_case(s, q, *got, [k if story == s.id else None for story, _, k in of]))
     return out

@@ -40,19 +40,19 @@ def assert_holds(story, home, embedder):
     by = with_edges(story, home)
     s = open_recall(home, SETTINGS, embedder=embedder, clock=lambda: story.now)
     for q in story.questions:
-        if about_the_past(q.text): continue
-        found = s.search(q.text, count=False)
+        if about_the_past(q.q): continue
+        found = s.search(q.q, count=False)
         place = {r.id: n for n, r in enumerate(found)}
         for r in found:
             if r.id not in by: continue
-            assert r.superseded_by and hit(r, q.text).superseded_by, q.text  # Marked wherever it is shown
+            assert r.superseded_by and hit(r, q.q).superseded_by, q.q  # Marked wherever it is shown
             last = r.id
             while last in by: last = by[last]
-            assert place.get(last, 99) < place[r.id], (q.text, r.summary)
-        assert not found or found[0].id not in by, q.text
-        if not needs_reasoning(q.text): continue
-        said = ReasonedRecallService(s).answer(q.text, count=False)
-        assert said.confidence <= 0.2 or said.source_memories[0].id not in by, q.text  # The sentence rests on what holds
+            assert place.get(last, 99) < place[r.id], (q.q, r.summary)
+        assert not found or found[0].id not in by, q.q
+        if not needs_reasoning(q.q): continue
+        said = ReasonedRecallService(s).answer(q.q, count=False)
+        assert said.confidence <= 0.2 or said.source_memories[0].id not in by, q.q  # The sentence rests on what holds
 
 
 @pytest.mark.parametrize("embedder", [LexicalEmbedder(), StaticEmbedder()], ids=lambda e: e.name)
