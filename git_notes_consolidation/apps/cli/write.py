@@ -73,8 +73,9 @@ def _told(call: Call, s: WritingService, r: WriteResult, also: str = "") -> Line
         Text(f"{did}: {name}  {known}".rstrip(": "), style="bold"), *([Text(why)] if why else []),
         *([table("", ("", "id", "memory"), rows)] if rows else []),
         *([compared, " → ".join(r.states)] if call.verbose and judged else []),
-        *(f"? {_asked(r, title)} gnc review accept {short(i)}, or reject; both texts: "
-          f"gnc review list {short(i)}" for i in r.review[:1]), *(f"! {plain(w)}" for w in r.warnings), *([also] if also else []),
+        *(f"? {_asked(r, title)} gnc review accept {i}, or reject; both texts: gnc review list {i}"
+          for i in map(short, r.review[:1])),
+        *(f"! {plain(w)}" for w in r.warnings), *([also] if also else []),
         *([f"Undo: gnc undo {short(r.run_id)}{facts}"] if r.run_id else [])]
 
 # %% ../../../nbs/19_apps/03_cli/03_write.ipynb #f3b0e600
