@@ -67,7 +67,7 @@ def own_function(
     if where.endswith(".py") and not os.path.isabs(path):
         raise OwnError(f"{name}: give the whole path, such as {Path.home() / where}:{called}")
     try: found = getattr(_module(path), called, None)
-    except Exception as e:
+    except (Exception, SystemExit) as e:
         more = "" if where.endswith(".py") else f"; of a file, give the whole path: /…/{where}.py:{called}"
         raise OwnError(f"{name} cannot be imported: {type(e).__name__}: {e}{more}") from e
     if not callable(found): raise OwnError(f"{name}: there is no function {called} in {where}")

@@ -358,7 +358,7 @@ _READERS = [(kind, re.compile(rf"(?is){_LEAD}{form}")) for kind, form in (
     ("since", r".{1,200}?\band since when\W*\Z"),
     ("since", r"since (?:when|what (?:date|day|month|year)|which (?:date|day|month|year))\b"),
     ("since", r"(?:for )?how (?:long|many (?:days|weeks|months|years)) (?:have|has)\b"
-              r"(?!(?:(?! been ).){,80} to )"),  # “How long has she to answer?”
+              r"(?! (?:(?:the|our|my|your|their) )?[\w'’-]+ to )"),  # “How long has she to answer?”
     ("before",
      r"what (?:was|were|did|had)(?:n['’]t)?\b.*\b(?:before|previously|originally|formerly|at "
      r"first|initially|used to)\b"),

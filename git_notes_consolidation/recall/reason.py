@@ -17,7 +17,7 @@ from .evidence import (
     share_of_words, unreal, unsupported, whole_day)
 from .search import MemoryResult, RetrievalMode
 from ..observability.tracing import content, span
-from ..core.memory import Memory
+from ..core.memory import Memory, as_utc
 from ..llm.summary_prompts import support_request
 from ..core.models import json_values, TemporalReference
 from ..observability.telemetry import count as count_up, record
@@ -186,8 +186,9 @@ def _as_told(line: str, told: Sequence[TemporalReference]) -> str:
 
 
 _TO_DAY = re.compile(  # What comes back moves to another day of the week
-    r"(?i)\b(?:moves?|shifts?|changes?|switch(?:es)?|goes)\b[^.;]*\bto "
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?\b(?! (?:the|this|next|\d))")
+    r"(?i)\A\W*(?:(?!(?:this|next|today|tomorrow|if|when|unless|never|not|may|might|could|should)\b)"
+    r"[^\W\d][\w-]* ){1,4}(?:moves?|shifts?|changes?|switch(?:es)?|goes) (?:from \w+ )?to "
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?(?: at [\w:]+(?: [ap]m)?)?(?: from now on)?(?:[.;!]|\Z)")
 
 
 def _rate(rows: Sequence[Evidence], q: Question, now: datetime | None = None) -> ReasonedAnswer | None:
@@ -201,7 +202,8 @@ def _rate(rows: Sequence[Evidence], q: Question, now: datetime | None = None) ->
         if not (told or hours) and changed and not (changed[1] and once): break
         if not (told or hours): continue
         said = _as_told(e.line, told)
-        if e.date and e.aside and re.fullmatch(r"(?i)(?:every|each) \w+|\w+ly", said): continue
+        ahead_of_it = e.date and e.aside and e.interval[0] > e.recorded
+        if ahead_of_it and re.fullmatch(r"(?i)(?:every|each) \w+|\w+ly", said): continue
         if not re.search(r"\d", said): said = ", ".join([*[said] * bool(said), *hours])
         ahead = [x for x in near if x is not e and x.date and (now is None or x.interval[1] > now)
                  and x.recorded >= e.recorded]
@@ -527,8 +529,9 @@ class ReasonedRecallService:
         part, guess = there.get(r.superseded_by or ""), there.get(r.newer or "")
         m = part or guess
         if m is None or m.event_time <= r.event_time or m.summary in said.answer: return said
-        return replace(said, answer=f"{said.answer} {'Replaced in part by' if part else 'Perhaps outdated'}: "
-                       f"{_title(m)}.", confidence=min(said.confidence, _NEAR))
+        by = f"Replaced {'' if r.superseded_kind == 'full' else 'in part '}by" if part else "Perhaps outdated"
+        return replace(said, answer=f"{said.answer} {by}: {_title(m)}.",
+                       confidence=min(said.confidence, _NEAR))
 
     def answer(
         self,
@@ -543,6 +546,7 @@ class ReasonedRecallService:
     ) -> ReasonedAnswer:
         "An answer by rule, and a model's where there is one."
         s, now = self.recall_service, as_of or known_at or self.recall_service.clock()
+        if now.tzinfo is None: now = as_utc(now)
         look = partial(s.search, namespace=namespace, limit=limit, include_summaries=False, as_of=as_of,
                        known_at=known_at, count=False)
         edges = partial(self._edges, as_of=as_of, known_at=known_at)

@@ -335,7 +335,8 @@ _OVER = re.compile(r"(?i)\b(?:(?:is|are|was|were|been) (?:gone|closed|over)|fixe
                    r"unblocked)\b")
 _LATEST = 1_000  # So many memories are read to see what solved a blocker
 
-_UNTIL = re.compile(r"(?i)\b(?:until|till)\s+(?:the\s+)?\Z")
+_UNTIL = re.compile(r"(?i)(?<!valid )(?<!good )(?<!paid )(?<!supported )(?<!worked )"
+                    r"\b(?:until|till)\s+(?:the\s+)?\Z")
 
 
 def _marked_over(r: MemoryResult, now: datetime) -> MemoryResult:

@@ -208,6 +208,8 @@ def _runs(raw: bytes) -> list[Run]:
         runs.pop(name, None)
         found = Run(*map(r.get, Run._fields))  # type: ignore[arg-type]
         if all(isinstance(x, type(y)) for x, y in zip(found, _EMPTY)): runs[name] = found
+        elif r["kind"] == "tidy" and "was" not in r:  # Of an earlier version, which cannot be taken back
+            runs[name] = _EMPTY._replace(run=name, at=str(r.get("at", "")))
     return [*reversed(runs.values())]
 
 
@@ -327,7 +329,8 @@ def undo_tidy(
         for r in _runs(handle.read()):
             before = _restore(r, raw, shown, now)
             if before is None:
-                raise Changed(f"{shown} was edited where something was changed; nothing was written. What "
+                why = "was edited where something was changed" if r.before else "is of an earlier gnc's run"
+                raise Changed(f"{shown} {why}; nothing was written. What "
                               f"stood there is in {archive}: copy back what you need")
             if before != raw: _replace(path, before, raw, mode)
             left, gone = _unmake(path, r.made)

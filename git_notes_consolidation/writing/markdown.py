@@ -321,7 +321,7 @@ def first_sentence(text: str, most: int = 120) -> str:
     "The first words below the headings, on one line."
     lines = (x for x in text.splitlines() if not x.lstrip().startswith(("#", "```")) and re.search(r"\w", x))
     line = next(filter(None, (_SIGN.sub("", x, 1).strip() for x in lines)), "")[:1000]
-    s = line[:split_sentences(line)[0].end].strip() if line else ""
+    s = line[:next((x.end for x in split_sentences(line)), None)].strip()  # None: of “____” alone
     return s if len(s) <= most else s[:most].rpartition(" ")[0] + " …"
 
 

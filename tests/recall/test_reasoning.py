@@ -325,6 +325,9 @@ KINDS = [  # What is noted on 20 June 2026 (after the bar on the day after), the
     ("The demo is on 10 July. | The demo moves to Wednesday.", "when is the demo", "24 June 2026."),
     ("We ran `make ship` yesterday.", "when do we ship", "No memory says just that."),
     ("Passes need a new certificate each year. Ours ends on 4 March 2027.", "when does the certificate of the passes end", "4 March 2027."),
+    ("The standup is every Monday at 10. | This week the standup moves to Wednesday.", "when is the standup", "Every Monday at 10."),
+    ("Anna has had access to production since May 2024.", "how long has Anna had access to production", "Since May 2024"),
+    ("The key rotation is every quarter. The last was on 1 April.", "when is the key rotation", "Every quarter."),
     ("Six months back we left Heroku.", "when did we leave Heroku", "December 2025."),
 ]
 

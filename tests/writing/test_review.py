@@ -1,6 +1,8 @@
 """Questions for a person or an agent: what each answer changes, what it refuses, whose it is, and that it can be taken back. Real repositories, real runs."""
+import json
 import os
 import pytest
+import re
 import shutil
 import tempfile
 from calls import gnc, holds as state_holds, new_repo, run, serve, state_of
@@ -350,3 +352,26 @@ def test_whatever_a_memory_talks_an_agent_into_can_be_taken_back(tmp_path):
     assert len(names) == len([op for op in hidden.operations.values() if op.get("client") == "claude-code 2.1"]) > 2
     for name in sorted(names, key=lambda i: hidden.runs[i]["seq"], reverse=True): assert gnc("undo", name, repo=home).code == 0
     assert state_holds(state_of(home)) == state_holds(before) and gnc("tiers", "--json", repo=home).json == shown and not broken(home)
+
+
+@pytest.mark.parametrize("first, new", [
+    (["We chose PostgreSQL as the primary database. --valid-from 2026-06-01", "We use PostgreSQL as the database --valid-from 2026-06-02"],
+     "We replaced PostgreSQL with MySQL as the primary database."),
+    (["Standup is at 9:30. --valid-from 2026-06-01"], "Standup is at 8:00. --valid-from 2026-01-01")])
+def test_what_remember_asks_is_what_a_yes_does(git_repo, first, new):
+    def remember(text):
+        text, *at = text.split(" --valid-from ")
+        return gnc("remember", text, *(["--valid-from", *at] if at else []), repo=git_repo).out
+    for text in first: remember(text)
+    asked = re.search(r"\? Does (?:it replace )?“(.+?)”( replace it)?\? Then gnc review accept (edge_\w+)", remember(new))
+    done = gnc("review", "accept", asked[3], repo=git_repo).out
+    assert re.search(rf"“{re.escape(asked[1])}” replaces “" if asked[2] else rf"replaces “{re.escape(asked[1])}”", done), done
+
+
+def test_a_fact_that_is_refused_does_not_stop_the_others(git_repo):
+    (git_repo / ".git/gnc").mkdir(exist_ok=True)
+    texts = ["We use Postgres because of JSON", "The token is ghp_abcdefghijklmnopqrstuvwxyz0123456789 for the bot", "The bank does not answer us"]
+    facts = {f"fact_{c * 8}": {"text": t, "namespace": "decisions", "host": "codex", "at": "2026-11-30T00:00:00+00:00"} for c, t in zip("abc", texts)}
+    (git_repo / ".git/gnc/proposed.json").write_text(json.dumps(facts))
+    said = gnc("review", "accept", *facts, repo=git_repo)
+    assert said.code == 1 and said.out.count("Added: mem_") == 2 and "! fact_bbb" in said.out + said.err

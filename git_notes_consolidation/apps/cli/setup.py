@@ -176,7 +176,8 @@ def _next_lines(live: Sequence[dict[str, Any]], check: bool, problems: Sequence[
     said: Printed = [Text(plain(f"! {p}"), style="yellow") for p in problems]
     told = [f"{r['title']}: a session that starts now is told {r['told']:,} characters."
             for r in live if r.get("told")]
-    if check and live and not problems: told = told or ["There is no memory to tell of yet."]
+    asked = check and any("told" in r for r in live)
+    if asked and not problems: told = told or ["There is no memory to tell of yet."]
     show = [] if live or check else ["Show what would be written: gnc setup codex (or another)"]
     return ["", *said, *told, *show]
 
@@ -275,6 +276,7 @@ def setup(
         return _list(call, check, None)
     if host not in (*HOSTS, AGENTS):
         raise Usage(f"no agent {host} is known; choose {', '.join((*HOSTS, AGENTS))}")
+    if check and (apply or undo or capture): raise Usage("--check only looks; leave out what writes")
     if check: return _list(call, True, host)
     again = " ".join(["gnc setup", host, *["--undo"] * undo, *["--user"] * user, *["--capture"] * capture])
     if host == AGENTS:

@@ -47,10 +47,14 @@ def show_written(call: Call, s: WritingService, r: WriteResult, also: str = "") 
     call.show(r.to_dict() | {"dry_run": not r.run_id}, *_told(call, s, r, also))
 
 
-def _asked(r: WriteResult, title: Callable[[str], str]) -> str:
-    "The question that a memory leaves."
-    older = next((c["id"] for c in r.considered if c["relation"] == "supersede"), None)
-    return f"Does it replace “{title(older)}”? Then" if older else "A question is left:"
+def _asked(s: WritingService, r: WriteResult, title: Callable[[str], str]) -> str:
+    "The question that a memory leaves, and how to answer it."
+    if not r.run_id: return "? It would leave a question for gnc review."
+    x, i = writing_review.find_question(s, r.review[0]), short(r.review[0])
+    how = f"gnc review accept {i}, or reject; both texts: gnc review list {i}"
+    if x["type"] != "supersedes": return f"? A question is left: {how}"
+    if x["source"] == r.memory_id: return f"? Does it replace “{title(x['target'])}”? Then {how}"
+    return f"? Does “{title(x['source'])}” replace it? Then {how}"
 
 
 def _told(call: Call, s: WritingService, r: WriteResult, also: str = "") -> Lines:
@@ -73,8 +77,7 @@ def _told(call: Call, s: WritingService, r: WriteResult, also: str = "") -> Line
         Text(f"{did}: {name}  {known}".rstrip(": "), style="bold"), *([Text(why)] if why else []),
         *([table("", ("", "id", "memory"), rows)] if rows else []),
         *([compared, " → ".join(r.states)] if call.verbose and judged else []),
-        *(f"? {_asked(r, title)} gnc review accept {i}, or reject; both texts: gnc review list {i}"
-          for i in map(short, r.review[:1])),
+        *([_asked(s, r, title)] if r.review else []),
         *(f"! {plain(w)}" for w in r.warnings), *([also] if also else []),
         *([f"Undo: gnc undo {short(r.run_id)}{facts}"] if r.run_id else [])]
 
@@ -411,7 +414,8 @@ def _decide(call: Call, s: WritingService, verb: str, names: Sequence[str],
             do: Callable[[str], WriteResult], dry_run: bool,
             facts: tuple[list[dict[str, Any]], list[Any]] | None = None) -> None:
     "Answer each question; one that cannot be answered does not stop the others. Then show it all as one."
-    (data, told), failed = facts or ([], []), 0
+    data, told = facts or ([], [])
+    failed = sum("error" in x for x in data)
     for i in names:
         try:
             over = "" if dry_run else writing_review.overrule(s, i)
@@ -455,7 +459,11 @@ def _answer_proposed(call: Call, s: WritingService, verb: str, ids: Sequence[str
     for name in [resolve(i, there) for i in ids]:
         x = there[name]
         text, namespace = str(x.get("text")), str(x.get("namespace"))
-        r = s.remember(text, namespace=namespace, dry_run=dry_run) if verb == "accepted" else None
+        try: r = s.remember(text, namespace=namespace, dry_run=dry_run) if verb == "accepted" else None
+        except RepoError as e:
+            if len(ids) == 1: raise
+            data.append({"id": name, "error": str(e)}); told.append(f"! {short(name)}: {plain(e)}")
+            continue
         if not dry_run: answer_proposal(s.repo, name, verb, call.clock())
         data.append({"id": name, "verdict": verb, "dry_run": dry_run} | (r.to_dict() if r else {}))
         told += _told(call, s, r) if r else [
