@@ -185,19 +185,11 @@ def _as_told(line: str, told: Sequence[TemporalReference]) -> str:
     return ", ".join(said)
 
 
-_TO_DAY = re.compile(  # What comes back moves to another day of the week
-    r"(?i)\A\W*(?:(?!(?:this|next|today|tomorrow|if|when|unless|never|not|may|might|could|should)\b)"
-    r"[^\W\d][\w-]* ){1,4}(?:moves?|shifts?|changes?|switch(?:es)?|goes) (?:from \w+ )?to "
-    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?(?: at [\w:]+(?: [ap]m)?)?(?: from now on)?(?:[.;!]|\Z)")
-
-
 def _rate(rows: Sequence[Evidence], q: Question, now: datetime | None = None) -> ReasonedAnswer | None:
     "What is to be every week; what is told of one day alone is an exception."
     near = [e for e in rows if e.share >= rows[0].share - 0.25]
-    every = {e.result.id: _rates(e, q) for e in near}
     for e in near:
-        told, hours = every[e.result.id], _hours(e, q.about)
-        if not told and any(every.values()) and _TO_DAY.search(e.line): told = e.dates
+        told, hours = _rates(e, q), _hours(e, q.about)
         changed, once = _CHANGED.search(e.line), e.date and _ONE_DAY.search(e.date.original_text)
         if not (told or hours) and changed and not (changed[1] and once): break
         if not (told or hours): continue
@@ -345,7 +337,7 @@ def _marked(said: ReasonedAnswer, q: Question, rows: Sequence[Evidence]) -> Reas
     e = next(e for e in rows if e.result.id == said.source_memories[0].id)
     return said if _says_it(q, e) else _nearest(said)
 
-
+# %% ../../nbs/14_recall/05_reason.ipynb #ffa2c896
 def _answers(q: Question, e: Evidence) -> bool:
     "Does a memory speak of what a time is asked of, and not of what did not happen or is to come some day?"
     if q.subject and not share_of_words([q.subject], e.result.memory.text): return False
@@ -378,7 +370,7 @@ def _rule(rows: Sequence[Evidence], found: Sequence[MemoryResult]) -> ReasonedAn
     return _reasoned(f"{told}.", min(0.9, 0.25 + 0.6 * e.share),
                      f"{e.result.id[:12]} gives a rule, and no date.", [e], dated=False)
 
-
+# %% ../../nbs/14_recall/05_reason.ipynb #ccf3cd7f
 def _called_off(q: Question, rows: Sequence[Evidence]) -> Evidence | None:
     "The newest word, where it is that what is asked about was to be, and will not."
     off = [e for e in rows if calls_off(q.about, e.line, e.date)]

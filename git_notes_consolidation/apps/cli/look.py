@@ -312,7 +312,7 @@ def _nothing_found(call: Call, s: RecallService, query: str, now: datetime, mode
         return _results(call, s, "", latest, f"{said} The latest:") if latest else [said]
     if asks and asks.namespace: return [f"No {'open ' * (asks.namespace == 'blockers')}{asks.namespace}."]
     more = (f"; {deeper} in deeper tiers: add --mode exhaustive" if deeper
-            else ". Try other words; gnc status --show hot lists what is there")
+            else ". Try other words; gnc recall '*' lists what is there")
     return [f"{f'Nothing in mode {mode}' if mode else 'Nothing found'}{more}."]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #3db8057d
