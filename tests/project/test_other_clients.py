@@ -139,12 +139,12 @@ FACT, QUESTION = "The export runs at 02:00, because the queue is empty then.", "
 # Names, dates, versions and seconds
 DIFFERS = re.compile(r'\b\d+s\b|(mem|run)_\w+|[0-9a-f]{8}(-[0-9a-f]{4}){3}-[0-9a-f]{12}|version="\w+"|'
                      r'\d{4}-\d\d-\d\d(T[\d:]+Z)?|\d+ [A-Z][a-z]+ 20\d\d|\d+\.\d+\.\d+')
-SESSION = re.compile(rf"(?ms)^(\$ [^\n]*{re.escape(shlex.quote(QUESTION))})\n.*?(?=^\$ gnc recall)")
+AGENTS_OWN = re.compile(rf"(?ms)^(\$ (?!gnc )[^\n]*(?:--version|{re.escape(shlex.quote(QUESTION))}))\n.*?(?=^\$ )")
 
 
 def ours(text):
     "A recording without what differs, and without what the agent prints of itself: warnings of the machine, its own state."
-    return DIFFERS.sub("…", SESSION.sub(r"\1\n", text))
+    return DIFFERS.sub("…", AGENTS_OWN.sub(r"\1\n", text))
 
 
 def told(value, role=""):
