@@ -6,7 +6,6 @@ that are kept aside."""
 import argparse
 import json
 import tempfile
-from dataclasses import replace
 from datetime import datetime, timezone
 from pathlib import Path
 from typing import NamedTuple
@@ -56,25 +55,25 @@ def find(path, questions, settings, embedder, now):
 REPLACED = {"supersede": 1.0, "duplicate": 1.0, "partial": 0.5}
 
 
-def story_case(story, q, pool, seen, keys):
+def story_case(story, q, sources, pool, seen, keys):
     own = np.array([k is not None for k in keys], bool)
     good, bad = (np.array([any(x.search(r.memory.text) for x in xs) for r in pool], bool) & own for xs in (q.current, q.outdated))
-    named = np.array([k in q.answers for k in keys], bool)
+    named = np.array([k in sources for k in keys], bool)
     right = good & (named | ~bad)
     replaced = [[REPLACED.get(story.pairs.get((str(keys[a]), str(keys[b])), ""), 0.0) for b in seen.top] for a in seen.top]
     return Case(story.id, seen, right if right.any() else named, bad & ~good, np.array(replaced))
 
 
-def story_cases(stories, settings, embedder):
+def story_cases(stories, sources, settings, embedder):
     "The stories' questions, asked before any run of one repository that holds them all."
     key = {(s.id, k): f"{s.id}\n{k}" for s in stories for k in s.memories}
-    whole = replace(stories[0], memories={key[s.id, k]: m for s in stories for k, m in s.memories.items()})
+    whole = {key[s.id, k]: m for s in stories for k, m in s.memories.items()}
     asked, now, out = [(s, q) for s in stories for q in s.questions], max(s.now for s in stories), []
     with tempfile.TemporaryDirectory() as home:
-        repo, named = write_project(whole.memories, Path(home))
+        repo, named = write_project(whole, Path(home))
         for (s, q), got in zip(asked, find(repo.path, ((q.q, None) for _, q in asked), settings, embedder, now)):
             of = [named.get(r.id, "").partition("\n") for r in got[0]] if got else []
-            if got: out.append(story_case(s, q, *got, [k if story == s.id else None for story, _, k in of]))
+            if got: out.append(story_case(s, q, sources[s.id, q.q], *got, [k if story == s.id else None for story, _, k in of]))
     return out
 
 
@@ -173,8 +172,10 @@ def main(argv=None):
     a = ap.parse_args(argv)
     embedder, settings, now = EMBEDDERS[a.embedder](), load_settings(env={}), datetime(2026, 1, 15, tzinfo=timezone.utc)
     stories = {f: load_stories(a.shared / "stories" / f"{f}.jsonl") for f in ("dev", "dev-2")}
-    own = {f: [c for s in stories[f] for c in story_cases([s], settings, embedder)] for f in stories}
-    alone, together = own["dev"] + own["dev-2"], story_cases([*stories["dev"], *stories["dev-2"]], settings, embedder)
+    rows = [json.loads(line) for f in stories for line in (a.shared / "stories" / f"{f}.jsonl").read_text(encoding="utf-8").splitlines()]
+    sources = {(s["id"], q["q"]): q["from"] for s in rows for q in s["questions"]}
+    own = {f: [c for s in stories[f] for c in story_cases([s], sources, settings, embedder)] for f in stories}
+    alone, together = own["dev"] + own["dev-2"], story_cases([*stories["dev"], *stories["dev-2"]], sources, settings, embedder)
     with tempfile.TemporaryDirectory() as d:
         sample = scratch(Path(d) / "sample", memories=sample_memories()).path
         home = fetched((a.shared / "corpus" / "plugin-own-notes.bundle").resolve(), Path(d) / "corpus")

@@ -458,7 +458,7 @@ class Question:
 _SAME = {stem(w): line.split()[0] for line in (
     "change move moved moving switch migrate migration adopt convert ported instead relocate",
     "disable deactivate switchoff turnoff shutdown", "enable activate switchon turnon",
-    "release publish ship deploy deployment rollout", "remove removal delete deletion erase",
+    "release publish ship deploy deployment rollout comout cameout", "remove removal delete deletion erase",
     "update upgrade bump", "start begin began begun join", "break broke broken", "leave left", "login signin")
     for w in line.split()}
 
@@ -476,8 +476,9 @@ def keys_of(text: str, most: int = 400) -> frozenset[str]:
 def topic(text: str) -> tuple[str, ...]:
     "What a question or an event is about, in keys."
     words, verbs = content_words(text), particle_verbs(text)
+    words = tuple(v if (v := verbs.get(w, w)) in _SAME else w for w in words)
     told = [w for w in words if stem(w) not in _FORMAL and (len(w) > 1 or w.isdigit())]
-    return tuple(dict.fromkeys(key(verbs[w] if verbs.get(w) in _SAME else w) for w in told or words))
+    return tuple(dict.fromkeys(map(key, told or words)))
 
 # %% ../../nbs/14_recall/01_rank.ipynb #34198f8c
 _NAMED = re.compile(r"(?<![\w.])(?:[vV]?\d+(?:\.\d+)+|\w*[a-z]\w*[A-Z]\w*|[A-Z][\w-]+|\w*\d\w*)")
@@ -491,7 +492,8 @@ def names_in(text: str) -> tuple[str, ...]:
 
 # %% ../../nbs/14_recall/01_rank.ipynb #63561538
 def read_question(text: str) -> Question:
-    "What a question asks for, and of what."
+    "What a question asks for, and of what; “version 1.0” is 1.0."
+    text = re.sub(r"(?i)\bversion (?=v?\d+\.\d)", "", text)
     head = text[:2000].strip()
     for kind, form in _READERS:
         if m := form.match(head.rstrip(" ?!.") if "(?P<b>" in form.pattern else head):

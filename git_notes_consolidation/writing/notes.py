@@ -21,7 +21,7 @@ from ..core.visible import inert, json_line, visible
 from ..llm.client import Client
 from ..llm.redact import redacted_memory, without_secrets
 from ..session.fast_start import QUOTED
-from ..store.state import State
+from ..store.state import State, probably_replaced
 from .decide import BadFact, Draft, make_fact
 from .markdown import (
     Entry, day_of, label_of, leading_date, markdown_entries, titled)
@@ -86,6 +86,7 @@ class Held:
     memory: Memory
     score: float  # Of its retention
     amended_by: str = ""  # What replaced a part of it
+    perhaps_by: str = ""  # What replaced it, if a person says yes
     again: datetime | None = None  # When it was said last, where that was more than once
     source: Imported | None = None  # The entry of a file that it was
 
@@ -108,15 +109,15 @@ def current_memories(
     "The memories that hold now."
     meta = scored(v, settings, now)
     first, last, out = stand_ins(v.scan.memories, meta), dict[object, datetime](), list[Held]()
-    source = _sources(v.state)
+    source, asked = _sources(v.state), probably_replaced(v.state)
     for m in v.scan.memories:
         if m.id in first: last[repeat_key(m)] = max(m.event_time, last.get(repeat_key(m), m.event_time))
     for m in v.scan.memories:
         d = meta[m.id]
         whole = d.superseded_by and d.superseded_kind == "full"
         if m.status != "active" or first.get(m.id) != m.id or whole: continue
-        out.append(Held(redacted_memory(m), d.retention.overall, d.superseded_by or "", last[repeat_key(m)],
-                        source.get(m.id)))
+        out.append(Held(redacted_memory(m), d.retention.overall, d.superseded_by or "",
+                        asked.get(m.id, ""), last[repeat_key(m)], source.get(m.id)))
     return sorted(out, key=lambda h: (-h.score, -h.at.timestamp(), h.memory.id))
 
 # %% ../../nbs/16_writing/08_notes.ipynb #4589e0ac
@@ -132,12 +133,13 @@ def _given(m: Memory, source: Imported | None) -> tuple[str, str]:
 
 # %% ../../nbs/16_writing/08_notes.ipynb #447991da
 _SHORT = 12  # Characters of a name, as an export in Markdown has it
-_AMENDED = re.compile(r"\s*\(in part replaced by mem_[a-z2-7]+\)$")
+_AMENDED = re.compile(r"\s*\((?:in part|perhaps) replaced by mem_[a-z2-7]+\)$")
 _OWN = ("its words", "its fields", "")  # Where an entry's time is from, if it stands beside it
 
 
 def _amended(h: Held) -> str:
-    return f" (in part replaced by {h.amended_by[:_SHORT]})" if h.amended_by else ""
+    how, by = ("in part", h.amended_by) if h.amended_by else ("perhaps", h.perhaps_by)
+    return f" ({how} replaced by {by[:_SHORT]})" if by else ""
 
 
 _NO_ITEM = re.compile(r"[-*_ \t]*")  # A rule, behind the sign of an item
@@ -159,7 +161,7 @@ def _item(h: Held, dated: bool = False) -> str:
 def _prose(h: Held, heading: str, day: str) -> str:  # Empty: it must be an item
     "A memory that was a section of its own, without its heading."
     first, rest = _given(h.memory, h.source)
-    if not h.source or h.amended_by: return ""
+    if not h.source or _amended(h): return ""
     below = first in (heading.lstrip("# "), leading_date(heading.lstrip("# "))[1])
     if not below and (not day or h.source.kind != "section"): return ""
     said = inert(rest if below else f"{first}\n{rest}").strip()
@@ -254,7 +256,7 @@ def rows_of_held(held: Iterable[Held]) -> list[dict[str, Any]]:
         said = {"title": m.summary, "text": m.content} if m.content.strip() else {"text": m.summary}
         return said | {"at": h.at.isoformat(), "namespace": m.namespace, "id": m.id, "commit": m.commit_sha,
                        "score": round(h.score, 4), "tags": [*m.tags]} | (
-                           {"amended_by": h.amended_by} if h.amended_by else {})
+                           {k: by for k in ("amended_by", "perhaps_by") if (by := getattr(h, k))})
     return [row(h, h.memory) for h in held]
 
 

@@ -284,13 +284,12 @@ def _ask(call: Call, s: ReasonedRecallService, query: str, **kw: Any) -> Reasone
         return replace(a, reasoning=f"{a.reasoning} The language model was interrupted.")
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #05e3208c
+_OTHER_WORDS = "By other words too: pip install 'git-notes-consolidation[meaning]' (23 MB)"
 _FLAG = re.compile(r"(?<!\S)--(?:(mode|namespace)[ =]([a-z]+)|(as-of)[ =](\d{4}-\d\d-\d\d)"
                    r"|(limit)[ =]([1-9]\d{0,3})|(reason)())(?!\S)")
 
 
-def split_flags(
-    text: str,
-) -> tuple[str, dict[str, str]]:  # The question, and the flags that stood in it
+def split_flags(text: str) -> tuple[str, dict[str, str]]:  # The question, and the flags that stood in it
     "Separate a question from its flags."
     found = ([x for x in m.groups() if x is not None] for m in _FLAG.finditer(text))
     return _FLAG.sub("", text).strip(), {k: v for k, v in found}
@@ -384,6 +383,7 @@ def recall(
     some = _few(call, found, typed_limit or bool(asks and asks.namespace != "blockers"))
     title = f"Recorded {_when(asks)}:" if asks and asks.since else plain(sure or "")
     left = [f"… and {len(found) - len(some)} more; -v shows all"] if len(some) < len(found) else []
+    if title.endswith("nearest:") and s.embedder.name.startswith("static"): left.append(_OTHER_WORDS)
     call.show(data, *(_results(call, s, query, some, title, again) + ["", *left] if found else
               _nothing_found(call, s, query, at or s.clock(), mode, deeper)), rows=data["results"])
 
