@@ -20,13 +20,15 @@ from ..core.models import (
     EdgeType, MemoryEdge, MemoryMetadata, MemoryTier, RetentionScore, json_values)
 from ..observability.telemetry import count
 from ..observability.tracing import span
-from .rank import _lines_with_headings, _roots, about_the_past, best_line, fused
+from .rank import (
+    _lines_with_headings, _roots, about_the_past, best_line, content_words, fused, root)
 from ..retention.score import compute_retention_score
 from ..text.subjects import PERHAPS_ONE_SUBJECT, brothers, last_words, tie
 from ..text.words import words_of
 from collections import Counter
 from importlib.resources import files
 from itertools import combinations
+from ..similarity.embedders import word_vectors
 from ..similarity.lexical import FUNCTION_WORDS
 from ..store.versions import end_of
 from ..text.factuality import is_fragment, leaves_standing, stance
@@ -361,6 +363,7 @@ class Asking(NamedTuple):
     past: bool  # How things were
     yes: bool  # Yes or no
     documents: frozenset[str]  # ADR-27, meant exactly
+    typed: tuple[str, ...]  # As they are written
 
 
 def _read_asking(query: str) -> Asking:
@@ -368,27 +371,25 @@ def _read_asking(query: str) -> Asking:
     yes = bool(_YES.match(query))
     past = about_the_past(query) and not yes and not _LAST_WORD.search(query[:2000])
     return Asking(_roots(query), names_of(query), past, yes,
-                  frozenset(r.name for r in references(query[:2000])))
+                  frozenset(r.name for r in references(query[:2000])), content_words(query))
 
 # %% ../../nbs/14_recall/02_search.ipynb #c144105e
 class Reading(NamedTuple):
-    "A memory as the ranker reads it: roots of its words."
-    all: frozenset[str]
-    lines: tuple[frozenset[str], ...]  # The title's first
+    "A memory as the ranker reads it."
+    all: frozenset[str]  # Roots of its words
+    title: frozenset[str]  # … and of its title's
+    lines: tuple[tuple[str, ...], ...]  # Words of each, the title's first
     said: frozenset[str]  # Words as they are written, in lower case
     open: bool  # It asks, guesses, plans, or is a piece of something
     documents: frozenset[str]  # That its title names
-
-    @property
-    def title(self) -> frozenset[str]: return self.lines[0]
 
 
 @lru_cache(maxsize=2**12)
 def _read_memory(m: Memory) -> Reading:
     "A memory, read."
     said = frozenset(w.lower().strip(".:-/") for w in re.findall(r"[\w.:/-]+", _in_digits(m.text)))
-    lines = (_roots(m.summary), *(_roots(line) for line, _ in _lines_with_headings(m.content[:4000])))
-    return Reading(_roots(m.text[:20_000]), lines, said,
+    lines = (m.summary, *(line for line, _ in _lines_with_headings(m.content[:4000])))
+    return Reading(_roots(m.text[:20_000]), _roots(m.summary), tuple(content_words(x, 400) for x in lines), said,
                    bool(stance(m.summary)) or "?" in m.summary or is_fragment(m),
                    frozenset(r.name for r in references(m.summary)))
 
@@ -405,7 +406,18 @@ def _rarity(
     return rare
 
 # %% ../../nbs/14_recall/02_search.ipynb #15f0a8a4
-HITS = ("cosine", "share", "title", "line", "rarest", "names", "open", "progress", "decision", "recent")
+HITS = ("cosine", "whole", "title", "line", "rarest", "names", "open", "progress", "decision", "recent")
+_CHANCE = 0.35  # Cosine that two words have by chance
+
+
+def _nearest(asked: Sequence[str], words: Iterable[str]) -> Callable[[Sequence[str]], np.ndarray]:
+    "How near the nearest of some words comes to each that is asked: 0 to 1."
+    at = {w: n for n, w in enumerate(dict.fromkeys(words))}
+    near = np.clip((word_vectors(asked) @ word_vectors([*at]).T - _CHANCE) / (1 - _CHANCE), 0, 1)
+    def nearest(some: Sequence[str]) -> np.ndarray:
+        best: np.ndarray = near[:, [at[w] for w in some]].max(axis=1, initial=0.0)
+        return best
+    return nearest
 
 
 def _hit_features(
@@ -415,13 +427,12 @@ def _hit_features(
     times: np.ndarray,  # (n,) seconds since 1970, when each was said last
 ) -> np.ndarray:  # (n, 10)
     "How well each fits a question by itself."
-    rare = _rarity(read)
-    whole, most = sum(map(rare, q.words)) or 1.0, rare("")
-    def share(words: frozenset[str]) -> float: return sum(map(rare, q.words & words)) / whole
+    rare, nearest = _rarity(read), _nearest(q.typed, (w for x in read for line in x.lines for w in line))
+    worth = np.array([rare(root(w)) for w in q.typed]) / sum(rare(root(w)) for w in q.typed or ("",))
     def row(r: MemoryResult, x: Reading) -> tuple[float, ...]:
-        return (r.similarity, len(q.words & x.all) / max(1, len(q.words)), share(x.title),
-                max(map(share, x.lines)),
-                max(map(rare, q.words & x.all), default=0.0) / most,
+        told = np.array([nearest(line) for line in x.lines])
+        return (r.similarity, told.max(axis=0) @ worth, told[0] @ worth, (told @ worth).max(),
+                max(map(rare, q.words & x.all), default=0.0) / rare(""),
                 len(q.names & x.said) / max(1, len(q.names)), x.open,
                 r.namespace == "progress", r.namespace == "decisions")
     recent = np.argsort(np.argsort(times, kind="stable")) / max(1, len(pool) - 1)

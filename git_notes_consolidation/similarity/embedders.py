@@ -25,7 +25,8 @@ from ..core.settings import ConfigError, names_function, SubconsciousnessConfig
 
 # %% auto #0
 __all__ = ['MINILM', 'packaged_minilm', 'minilm_files', 'WordPieces', 'word_pieces', 'MiniLMEmbedder', 'pull_minilm',
-           'StaticEmbedder', 'plugin_rows', 'PluginVectors', 'without_vector', 'EndpointEmbedder', 'get_embedder']
+           'StaticEmbedder', 'word_vectors', 'plugin_rows', 'PluginVectors', 'without_vector', 'EndpointEmbedder',
+           'get_embedder']
 
 # %% ../../nbs/07_similarity/04_embedders.ipynb #48f02123
 MINILM = "sentence-transformers/all-MiniLM-L6-v2"
@@ -243,6 +244,19 @@ class StaticEmbedder(LexicalEmbedder):
     same_title = 0.65
 
     def _row(self, text: str) -> np.ndarray: return 3 * _sum(text) + _sum(text.partition("\n")[0])
+
+# %% ../../nbs/07_similarity/04_embedders.ipynb #07a0f720
+@lru_cache(maxsize=2**13)
+def _word(word: str) -> np.ndarray:
+    v = np.asarray(_rows()[word_pieces()(word)]).sum(0, dtype=np.int64)
+    return (v / max(1.0, float(v @ v) ** 0.5)).astype(np.float32)
+
+
+def word_vectors(
+    words: Sequence[str],  # n of them
+) -> np.ndarray:  # (n, 256) float32
+    "What words mean, one by one."
+    return np.array([_word(w) for w in words], np.float32).reshape(-1, _rows().shape[1])
 
 # %% ../../nbs/07_similarity/04_embedders.ipynb #ff66dcd4
 def _connect_readonly(path: Path) -> sqlite3.Connection:
