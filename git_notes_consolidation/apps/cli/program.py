@@ -498,7 +498,7 @@ def expand_alias(words: Sequence[str]) -> list[str]:
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #a8b189b7
 # By name, because most of their modules are not loaded
-_CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2, "PromptError": 2,
+_CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2,
           "BadTable": 2, "Guard": 3, "Locked": 4, "RepoError": 1, "Unreadable": 1, "EmbeddingError": 1,
           "NotImplementedError": 1}
 
