@@ -4,11 +4,13 @@
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #be989a47
 from __future__ import annotations
-import json
+import json, yaml
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from functools import cached_property, partial
 from itertools import zip_longest
+from pathlib import Path
+from pydantic.dataclasses import dataclass as labelled
 from typing import Any
 from ..llm.client import Heard, Model
 from ..llm.prompts import (
@@ -22,10 +24,11 @@ from ..llm.protocol import BadReply, NoReply, Usage
 from ..core.models import Judgment
 from ..core.memory import digest, Memory
 from .scoring import (
-    plain, Report, score_groups, Scored, Share, share, unlocked_rows, Table)
+    plain, read_row, Report, score_groups, Scored, Share, share, unlocked_rows, Table)
 from .pairs import Pair
 from ..core.visible import estimate_tokens
 from ..llm.providers import Bound, price
+from ..llm.prompts import PairReply, parse_shape
 from ..llm.protocol import Request
 from ..supersession.judge import SURE, weigh
 
@@ -147,6 +150,70 @@ def evaluate_four_ways(
         model = model_of(client)
         rows = write_outcomes(pairs, embedder, config, model.judge)
         return report(rows, client.usage().to_dict() | {"pairs": model.heard["pairs"].to_dict()})
+
+# %% ../../nbs/18_evaluation/04_prompts.ipynb #dd22d6ff
+class PromptError(ValueError):
+    "A file that holds no prompt: which file, and what is wrong in it."
+
+
+class _Text(yaml.SafeDumper):
+    "Several lines as a block."
+
+
+_Text.add_representer(str, lambda d, s: d.represent_scalar("tag:yaml.org,2002:str", s,
+                                                           style="|" if "\n" in s else None))
+
+
+def prompt_yaml() -> str:
+    "The package's prompt as a file, to be edited."
+    shown = [{"older": old, "newer": new, "answer": {f: getattr(a, f) for f in JUDGE.fields}}
+             for old, new, a in JUDGE.examples]
+    whole = asdict(JUDGE) | {"examples": shown, "fields": [*JUDGE.fields]}
+    del whole["name"]  # That of the file: it is another prompt as soon as it is edited
+    return yaml.dump(whole, Dumper=_Text, sort_keys=False, allow_unicode=True, width=100)
+
+# %% ../../nbs/18_evaluation/04_prompts.ipynb #47845a5f
+@labelled(frozen=True)
+class Example:
+    "Two memories, and what is to be said of them."
+    older: str
+    newer: str
+    answer: Mapping[str, Any]
+
+
+@labelled(frozen=True, config={"extra": "forbid"})
+class PromptFile:
+    "What a file may change of the package's prompt."
+    name: str
+    system: str = JUDGE.system
+    template: str = JUDGE.template
+    fields: tuple[str, ...] = JUDGE.fields
+    examples: tuple[Example, ...] | None = None
+
+    def __post_init__(self) -> None:
+        if not all(mark in self.template for mark in ("{memories}", "{pairs}")):
+            raise ValueError("template: a text with {memories} and {pairs} in it is expected")
+        # Without a quotation nothing is believed
+        if not {"quote", "relation"} <= {*self.fields} <= {*JUDGE.fields}:
+            raise ValueError(f"fields: quote and relation, and any of {', '.join(JUDGE.fields)}")
+        if any(x.answer.keys() != {*self.fields} for x in self.examples or ()):
+            raise ValueError(f"examples: an answer needs {', '.join(self.fields)}")
+
+# %% ../../nbs/18_evaluation/04_prompts.ipynb #807e26e6
+def read_prompt(
+    path: Path | str,  # YAML
+) -> Prompt:  # What the file leaves out is that of the package, its name that of the file
+    "The prompt of a file."
+    rest = {"quote": None, "reason": "", "kind": None, "confidence": "high"}
+    try:
+        given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
+        f = read_row({"name": Path(path).stem, **given}, PromptFile)
+        shown = ((x.older, x.newer, parse_shape({**rest, **x.answer}, PairReply)) for x in f.examples or ())
+        return Prompt(f.name, f.system, f.template,
+                      JUDGE.examples if f.examples is None else tuple(shown), f.fields)
+    except OSError as e: raise PromptError(f"{path} cannot be read: {e.strerror}") from None
+    except (ValueError, TypeError, RecursionError, yaml.YAMLError) as e:
+        raise PromptError(f"{path}: {e}") from None
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #c7d21ce1
 def sample(

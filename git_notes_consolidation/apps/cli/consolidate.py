@@ -185,9 +185,8 @@ def consolidate(
     if n := 0 if dry_run or plan else len(open_questions(view(s.repo).state)):
         told.append(f"{n} question{'s wait' if n > 1 else ' waits'} for an answer: gnc review")
     if dry_run and not plan:
-        call.show(json.loads(made.to_json()), *told, *_planned(call, s, made),
-                  rows=(a.record for a in made.appends))
-    else: call.show(result.to_dict() | {"seconds": seconds}, *told, *written, rows=[result.to_dict()])
+        call.show(json.loads(made.to_json()), *told, *_planned(call, s, made))
+    else: call.show(result.to_dict() | {"seconds": seconds}, *told, *written)
     if result.errors: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #c685d3cc
