@@ -15,19 +15,8 @@ if TYPE_CHECKING:
     from collections.abc import Callable
     from typing import NoReturn
 
-# %% ../../nbs/19_apps/04_entry.ipynb #73b2ea75
-def _too_old(args: "list[str]", version: str) -> "NoReturn":
-    "Say it where it is seen: to a hook as its message, else on standard error."
-    told = (f"gnc runs in Python {version} and needs 3.11 or newer. Run: pipx reinstall --python python3.11 "
-            f"git-notes-consolidation")
-    if args[:1] == ["hook"]:
-        print(f'{{"continue": true, "systemMessage": "memory: {told}"}}')
-        sys.exit(0)
-    print(f"gnc: {told}", file=sys.stderr)
-    sys.exit(1)
-
 # %% ../../nbs/19_apps/04_entry.ipynb #7bf99079
-def _host_of(words: "list[str]") -> "str | None":
+def _host_of(words: list[str]) -> "str | None":
     "Which host calls a hook with these options; none: the command line has to look at them."
     return "" if not words else words[1] if len(words) == 2 and words[0] == "--host" else None
 
@@ -88,7 +77,6 @@ def main() -> None:
     "Run `gnc` and leave with its exit code."
     # For the processes that this one starts: they stand in somebody's project
     os.environ.setdefault("PYTHONSAFEPATH", "1")
-    if tuple(sys.version_info) < (3, 11): _too_old(sys.argv[1:], sys.version.split()[0])
     if sys.argv[1:] == ["--version"]: print(f"gnc {__version__}"); return
     if _works_for_a_judge(): print('{"continue": true}'); return
     host = _host_of(sys.argv[3:])
