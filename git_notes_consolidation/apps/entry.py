@@ -12,7 +12,6 @@ from .. import __version__
 # %% ../../nbs/19_apps/04_entry.ipynb #52b35c24
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import NoReturn
 
 # %% ../../nbs/19_apps/04_entry.ipynb #7bf99079
@@ -62,16 +61,6 @@ def _works_for_a_judge() -> bool:
     "Is this a hook, or a run that a hook has started, below a program that judges for us?"
     return bool(os.environ.get("GNC_JUDGING")) and not {"hook", "--if-due"}.isdisjoint(sys.argv[1:])
 
-# %% ../../nbs/19_apps/04_entry.ipynb #3badfcec
-def _stop_quietly() -> "Callable[[], object]":  # Puts back what was there
-    "Until the command begins, Ctrl-C ends the process with one line."
-    import signal
-    was = signal.getsignal(signal.SIGINT)
-    def stop(*_: object) -> None: os.write(2, b"\ngnc: stopped; nothing was begun\n"); os._exit(130)
-    if was is not signal.default_int_handler: return int
-    signal.signal(signal.SIGINT, stop)
-    return lambda: signal.signal(signal.SIGINT, was)
-
 # %% ../../nbs/19_apps/04_entry.ipynb #c0844855
 def main() -> None:
     "Run `gnc` and leave with its exit code."
@@ -83,11 +72,10 @@ def main() -> None:
     if sys.argv[1:3] == ["hook", "session-start"] and host is not None: _session_start(host)
     if sys.argv[1:3] == ["hook", "stop"] and host is not None: _stop(host)
     gc.set_threshold(100_000, 20, 50)
-    restore = _stop_quietly()
-    from git_notes_consolidation.observability.telemetry import instrumented
-    with instrumented(os.environ):
+    try:
+        from git_notes_consolidation.observability.telemetry import instrumented
         from git_notes_consolidation.apps.cli import program as commands
-        restore()
-        code = commands.main()
+    except KeyboardInterrupt: os.write(2, b"\ngnc: stopped; nothing was begun\n"); os._exit(130)
+    with instrumented(os.environ): code = commands.main()
     gc.freeze()
     sys.exit(code)

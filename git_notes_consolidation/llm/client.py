@@ -158,8 +158,9 @@ async def _call(c: Client, p: Provider, model: str, request: Request,
     try: ticket = c.ledger.reserve(bound, p.name, model, p.local)
     except BudgetExceeded as e: return c._books.add_fault(p, Fault("budget", str(e)), called=False), Spent()
     got = await _observe_call(p, model, limit, _send(c, p, model, request, limit, bound.usd))
-    event, why = (RULES[got.kind].breaker, got.note) if isinstance(got, Fault) else ("", "")
-    if p.path and isinstance(got, Fault) and got.kind == "auth": event = "counts"  # Nothing tells us of a login
+    kind, why = (got.kind, got.note) if isinstance(got, Fault) else ("", "")
+    event = RULES[kind].breaker if kind else ""
+    if p.path and kind == "auth": event = "counts"  # Nothing tells us of a login
     c._breakers.tell(p, model, event, c._books.clean(why))
     return _settle(c, p, model, got, ticket)
 

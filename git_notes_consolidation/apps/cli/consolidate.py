@@ -62,7 +62,7 @@ def _remarks(r: ConsolidationResult, most: int = 10) -> list[str]:
 def report(r: ConsolidationResult, seconds: float | None = None) -> Lines:
     "The result of a run, for people."
     if not r.changed: return ["Nothing to do: everything is up to date.", *_remarks(r)]
-    counts = [*((label, getattr(r, name)) for name, label in sweeping.COUNTS.items()),
+    counts = [*((label, getattr(r, name)) for name, label in consolidation_status.COUNTS.items()),
               ("tier moves", len(r.tier_transitions)), *(llm_rows(r.llm) if r.llm else [])]
     head = ("Would change" if r.dry_run else f"Run {short(r.run_id)}") + (
         f", {seconds:.1f} s" if seconds else "")

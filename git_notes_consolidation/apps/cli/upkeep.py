@@ -20,7 +20,7 @@ from ...store.events import REFS
 from ...store.git import git, MEM, missing_memories, open_repo, Repo, tips
 from ...store.reader import write_memories
 from git_notes_consolidation.apps.cli.program import (
-    app, argument, Call, cut, DRY_RUN, examples, flag, Lines, option, plain, Row, short, table,
+    app, argument, Call, cut, DRY_RUN, examples, flag, grid, Lines, option, plain, Row, short, table,
     Usage, why_empty)
 
 # %% auto #0
@@ -203,8 +203,7 @@ def _finding_lines(h: Any, verbose: bool) -> Lines:
     for f in (found if verbose else health_doctor.collapse(found)):
         place = f.where.partition(",")[0].split()  # Most remedies name the ref and the object
         named = f.level == "ok" or all(x in f.remedy for x in place)
-        row = Table.grid(padding=(0, 2, 0, 0))
-        for width in (6, 13, None): row.add_column(width=width, overflow="fold")
+        row = grid(6, 13, None)
         row.add_row(f.level, f.area, Text(plain(f.what if named else f"{f.what} ({f.where})")))
         # A command stays on one line, however narrow the terminal is: people copy it
         lines += [row, *([Text(f"          → {plain(f.remedy)}", overflow="ignore")] if f.remedy else [])]
