@@ -112,14 +112,14 @@ def status(
     asked = (st["last_run"] or {}).get("llm")
     facts = _facts(st) + (llm_rows(asked) if call.verbose and asked else [])
     call.show(st, table(plain(st["repository"]), ("", ""), facts), "", *found[0 if call.verbose else 2:],
-              *_problems(st["problems"], len(st["problems"]) if call.verbose else 3))
+              *problem_lines(st["problems"], len(st["problems"]) if call.verbose else 3))
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #7ad3bce0
-def _problems(found: Sequence[str], most: int) -> list[str]:
+def problem_lines(found: Sequence[str], most: int) -> list[str]:
     "The first problems, and where to find the rest."
-    if not found: return []
-    more = [f"! … {len(found) - most} more with -v"] if len(found) > most else []
-    return [*(f"! {plain(p)}" for p in found[:most]), *more, "! gnc doctor says how to fix it"]
+    more = [f"! … and {len(found) - most} more; gnc status -v lists them"] if len(found) > most else []
+    fix = ["! gnc doctor says how to fix it"] if any("refs/notes/" in p for p in found) else []
+    return [*(f"! {plain(p)}" for p in found[:most]), *more, *fix]
 
 
 def llm_rows(usage: Row) -> list[tuple[str, object]]:
