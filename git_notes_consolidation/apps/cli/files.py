@@ -4,7 +4,7 @@
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #5321c271
 from __future__ import annotations
-import csv, io, json, math, os, re, shlex, sys, typer
+import csv, io, math, os, re, shlex, sys, typer
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -13,8 +13,6 @@ from datetime import datetime
 from pathlib import Path
 from rich.text import Text
 from typing import Any, NamedTuple
-from urllib.parse import quote
-from ... import __version__
 from git_notes_consolidation.apps.cli.program import (
     app, argument, Call, cut, DRY_RUN, examples, flag, grid, Lines, option, plain, require_namespace, short,
     Usage, why_empty)
@@ -125,26 +123,6 @@ def _find_dead(
 def _dead_rows(found: Mapping[str, Sequence[file_check.Dead]]) -> list[dict[str, Any]]:
     return [{"path": p} | x.to_dict() for p, xs in found.items() for x in xs]
 
-# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #8466f011
-_RULES = {"renamed": "The file has another name now.", "deleted": "The repository has this no more.",
-          "missing": "The repository does not have this."}
-
-
-def _sarif_result(path: str, x: file_check.Dead) -> dict[str, Any]:
-    place = {"artifactLocation": {"uri": quote(path)}, "region": {"startLine": x.name.line}}
-    said, level = plain(f"{x.name.text}: {x.reason}", 300), "warning" if x.certain else "note"
-    return {"ruleId": f"{x.what}-name", "level": level, "message": {"text": said},
-            "locations": [{"physicalLocation": place}]}
-
-
-def _sarif(found: Mapping[str, Sequence[file_check.Dead]]) -> dict[str, Any]:
-    "As code scanning reads it."
-    rules = [{"id": f"{k}-name", "shortDescription": {"text": v}} for k, v in _RULES.items()]
-    driver = {"name": "gnc", "version": __version__, "rules": rules}
-    results = [_sarif_result(p, x) for p, xs in found.items() for x in xs]
-    return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
-            "runs": [{"tool": {"driver": driver}, "results": results}]}
-
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #fa1277d2
 def _from_here(repo: Repo, path: str) -> Path:
     "A file of the repository as one types its name here."
@@ -185,7 +163,7 @@ def _edit_lines(p: files_tidy.FilePlan, done: bool, most: int = 10) -> Iterator[
     yield from (lines, "")
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #d568cbe2
-def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: bool) -> None:
+def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
     "Show what is not there; with --check, end with 1 if a name is certainly wrong."
     repo = open_repo(call.repo)
     found, texts = _find_dead(call, repo, files)
@@ -216,13 +194,11 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: b
                   "Run git fetch --unshallow; in a workflow, fetch-depth: 0.", "yellow")
     told, maybe = "none known to be gone", sum(not r["certain"] for r in rows)
     if rows: told = f"{len(rows)} not in the repository" + f"; {maybe} may be meant so" * bool(maybe)
-    if sarif: print(json.dumps(_sarif(found), indent=1))
-    else:
-        call.show({"files": [*found], "names": n, "dead": rows, "shallow": shallow,
-                   "renames": [r for p in moved for r in _edit_rows(p)],
-                   "copies": [c._asdict() for c in twins]},
-                  *lines, f"{many}, {counted_noun(n, 'name')}: {told}.")
-    if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or sarif):
+    call.show({"files": [*found], "names": n, "dead": rows, "shallow": shallow,
+               "renames": [r for p in moved for r in _edit_rows(p)],
+               "copies": [c._asdict() for c in twins]},
+              *lines, f"{many}, {counted_noun(n, 'name')}: {told}.")
+    if check and os.environ.get("GITHUB_ACTIONS") == "true" and not call.as_json:
         for r in rows: print(_annotation(r["path"], r["line"], f"{r['name']}: {r['reason']}", r["certain"]))
     if check and maybe < len(rows): raise typer.Exit(1)
 
@@ -488,7 +464,7 @@ def _carry_out(call: Call, plans: Sequence[files_tidy.FilePlan], found: Sequence
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #90878cdb
 @app.command(epilog=examples(
     "tidy: what CLAUDE.md, AGENTS.md and others name that is not there", "tidy --check: for CI",
-    "tidy --apply: write paths that were renamed", "tidy --sarif > gnc.sarif: for code scanning",
+    "tidy --apply: write paths that were renamed",
     "tidy MEMORY.md: show what would be removed", "tidy MEMORY.md --apply: remove it",
     "tidy MEMORY.md --undo: bring it back", "tidy MEMORY.md --lines 200: for a host that reads no more",
     "tidy MEMORY.md --take 12: remove what you say", "tidy --claude: Claude Code's notes on this project",
@@ -508,13 +484,12 @@ def tidy(
     diff: bool = flag("--diff", "Print only a unified diff."),
     check: bool = flag("--check", "Only show what files name that the repository does not have; exit with 1 "
                                   "if one is wrong however it is meant."),
-    sarif: bool = flag("--sarif", "Print what --check finds as SARIF, for code scanning."),
 ) -> None:
     "Check the files that agents read against the repository; remove duplicate entries from one."
     call: Call = ctx.obj
     named, changes = paths or claude, take or lines or bytes_ or tokens
-    if (check or sarif) and (apply or undo or diff or changes):
-        raise Usage("--check and --sarif only look; leave out what writes, and --diff")
+    if check and (apply or undo or diff or changes):
+        raise Usage("--check only looks; leave out what writes, and --diff")
     if undo and (apply or diff or changes):
         raise Usage("--undo cannot be combined with --apply, --diff, --take, --lines, --bytes or --tokens")
     if claude and check and not paths: return _check_claude(call)
@@ -522,8 +497,8 @@ def tidy(
         here = _read_by_agents(call)
         return _undo(call, here, True) if undo else _carry_out(
             call, _rename_plans(call, here), None, _Asked(apply=apply, diff=diff))
-    if check or sarif or not (named or changes):
-        return _check_files(call, _paths(call, paths, claude) if named else None, check, sarif)
+    if check or not (named or changes):
+        return _check_files(call, _paths(call, paths, claude) if named else None, check)
     found = _paths(call, paths, claude)
     if undo: return _undo(call, found, claude or any(Path(p).is_dir() for p in paths or ()))
     files, skipped = _read_files(found, paths)
