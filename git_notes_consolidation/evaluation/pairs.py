@@ -18,8 +18,7 @@ from ..supersession.judge import judge_pair
 from .scoring import (
     load_rows, read_row, Report, score_groups, Scored, Share, share, unlocked_rows, _Row, _S, Table, Time)
 from ..core.settings import SubconsciousnessConfig
-from ..similarity.lexical import Embedder
-from ..similarity.lexical import LexicalEmbedder
+from ..similarity.lexical import Embedder, LexicalEmbedder
 from ..store.state import State
 from ..consolidation.scan import living_memories, Scanned
 from ..consolidation.relate import candidates
@@ -139,26 +138,21 @@ class Judged:
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #5b95619d
 def _ask(judge: Judge, older: Memory, newer: Memory) -> tuple[Judgment, str]:
-    try:
-        said = judge(older, newer)
-        if said is None: return Judgment("coexist", None, 0.0, None, "no answer"), "no answer"
-        return said, ""
-    except Exception as e: return Judgment("coexist", None, 0.0, None,
-                                           "the judge failed"), f"{type(e).__name__}: {e}"
+    said, why = None, "no answer"
+    try: said = judge(older, newer)
+    except Exception as e: why = f"{type(e).__name__}: {e}"
+    return (said, "") if said else (Judgment("coexist", None, 0.0, None, why), why)
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #2457c357
 def judge_pairs(
     pairs: Iterable[Pair],
     judge: Judge = judge_pair,
-    turn: bool = True,  # Ask about each turned pair as well; twice the calls
 ) -> tuple[Judged, ...]:
-    "What a judge says of each pair."
-    out = []
-    for p in pairs:
-        said, failed = _ask(judge, p.older, p.newer)
-        back, also = _ask(judge, *swapped(p)) if turn else (None, "")
-        out.append(Judged(p, said, back, failed or also))
-    return tuple(out)
+    "What a judge says of each pair, and of each turned pair."
+    def one(p: Pair) -> Judged:
+        (said, failed), (back, also) = _ask(judge, p.older, p.newer), _ask(judge, *swapped(p))
+        return Judged(p, said, back, failed or also)
+    return tuple(map(one, pairs))
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #a3e903a0
 @dataclass(frozen=True)
@@ -187,8 +181,8 @@ def score(judged: Sequence[Judged]) -> Scores:
         wrong_direction=share(x.back.relation == "supersede" and x.back.code not in BY_DATE
                               for x in judged if x.back),
         abstained=share(x.abstained for x in judged),
-        kinds=Table.of((x.pair.label, x.said.kind or "full") for x in found if x.right).counts(),
-        relations=Table.of((x.pair.relation, x.said.relation) for x in judged if x.pair.relation),
+        kinds=Table((x.pair.label, x.said.kind or "full") for x in found if x.right).counts(),
+        relations=Table((x.pair.relation, x.said.relation) for x in judged if x.pair.relation),
         codes={c: share(x.right for x in found if (x.said.code or "") == c) for c in codes},
         failed=sum(bool(x.failed) for x in judged))
 
@@ -240,12 +234,12 @@ def failures(judged: Iterable[Judged]) -> tuple[Failure, ...]:
     return tuple(sorted(out, key=lambda f: (order.index(f.what), f.source, f.id)))
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #30855845
-def report_of(judged: Sequence[Judged]) -> Report[Scores, Failure]:
+def report_of(judged: Sequence[Judged]) -> Report[Scores]:
     "The report on what a judge said."
     return Report(score_pairs(judged, score, lambda x: x.pair), failures(judged))
 
 
-def evaluate_pairs(pairs: Iterable[Pair], judge: Judge = judge_pair) -> Report[Scores, Failure]:
+def evaluate_pairs(pairs: Iterable[Pair], judge: Judge = judge_pair) -> Report[Scores]:
     "Ask a judge about every pair, and count."
     return report_of(judge_pairs(pairs, judge))
 
@@ -291,7 +285,7 @@ def evaluate_candidates(
     *,
     emitted: Collection[str] = (),  # Ids of the pairs that the judge finds a supersession in
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
-) -> Report[CandidateScores, Failure]:
+) -> Report[CandidateScores]:
     "Which supersessions in the data are among the pairs that the pipeline would judge, and what it costs."
     near, size, cost = set[str](), 0, 0
     for source in sorted({p.source for p in pairs}):

@@ -12,15 +12,12 @@ from itertools import zip_longest
 from pathlib import Path
 from pydantic.dataclasses import dataclass as labelled
 from typing import Any
-from ..llm.client import Heard, Model
-from ..llm.prompts import (
-    batches, JUDGE, judge_request, Prompt)
+from ..llm.client import ask_all, Client, get_client, Heard, Model
+from ..llm.prompts import batches, JUDGE, judge_request, PairReply, parse_shape, Prompt
 from ..core.settings import SubconsciousnessConfig
 from ..writing.decide import consider, decide, nearest, Neighbour, Pool, threshold_for
-from ..similarity.lexical import Embedder
-from ..similarity.lexical import LexicalEmbedder
-from ..llm.client import ask_all, Client, get_client
-from ..llm.protocol import BadReply, NoReply, Usage
+from ..similarity.lexical import Embedder, LexicalEmbedder
+from ..llm.protocol import BadReply, NoReply, Request, Usage
 from ..core.models import Judgment
 from ..core.memory import digest, Memory
 from .scoring import (
@@ -28,13 +25,11 @@ from .scoring import (
 from .pairs import Pair
 from ..core.visible import estimate_tokens
 from ..llm.providers import Bound, price
-from ..llm.prompts import PairReply, parse_shape
-from ..llm.protocol import Request
 from ..supersession.judge import SURE, weigh
 
 # %% auto #0
-__all__ = ['Ask', 'right_relation', 'evaluate_four_ways', 'sample', 'Trial', 'offline_trial', 'try_prompt', 'trial_row',
-           'differences', 'trial_requests', 'estimate', 'unanswered_note']
+__all__ = ['right_relation', 'evaluate_four_ways', 'sample', 'Trial', 'offline_trial', 'try_prompt', 'trial_row', 'differences',
+           'trial_requests', 'estimate', 'unanswered_note']
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #514df7c6
 def neighbours_of(
@@ -62,7 +57,6 @@ class WriteOutcome:
     done: str  # One of the four; coexist: it is added, and nothing else happens
     asked: str = ""  # The relation that is left as a question
     near: bool = True  # Was the older memory looked at?
-    by: str = ""  # Who judged: "remember" or "llm"
 
     @property
     def split(self) -> str: return self.pair.split
@@ -72,10 +66,10 @@ class WriteOutcome:
     def wrong(self) -> bool:
         "Was something done that is not right? Adding is no such act."
         return self.done not in ("coexist", self.gold)
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #841e7b45
-# Older and newer memories, to what is said of each pair
-Ask = Callable[[Sequence[tuple[Memory, Memory]]], Sequence[Judgment | None]]
+    @property
+    def answered(self) -> str:
+        "What is done in the end when its question is answered rightly."
+        return self.asked if self.asked == self.gold else self.done
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #f74e8c83
 def model_of(
@@ -91,7 +85,8 @@ def write_outcomes(
     pairs: Iterable[Pair],
     embedder: Embedder = LexicalEmbedder(),
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
-    ask: Ask | None = None,  # None: nobody is asked
+    # Older and newer memories, to what is said of each pair; none: nobody is asked
+    ask: Callable[[Sequence[tuple[Memory, Memory]]], Sequence[Judgment | None]] | None = None,
 ) -> tuple[WriteOutcome, ...]:  # Of the pairs whose relation is known
     "What `remember` would do with the newer memory of each pair."
     open_ = list[tuple[Memory, Memory]]()
@@ -107,14 +102,8 @@ def write_outcomes(
         judged = consider(p.newer, near, embedder, answer if ask else None)
         d = decide(judged, config)
         return WriteOutcome(p, "coexist" if d.relation == "none" else d.relation,
-                            d.asked[0].judgment.relation if d.asked else "", bool(near),
-                       judged[0].by if judged else "")
+                            d.asked[0].judgment.relation if d.asked else "", bool(near))
     return tuple(one(p, near) for p, near in found)
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #ada9ec86
-def act_once_answered(x: WriteOutcome) -> str:
-    "What is done in the end when its question is answered rightly."
-    return x.asked if x.asked and x.asked == x.gold else x.done
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #bf15bc46
 @dataclass(frozen=True)
@@ -128,8 +117,7 @@ class FourWay(Scored):
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #3e43e4e9
 def score_four_ways(rows: Sequence[WriteOutcome]) -> FourWay:
     "Everything that is counted, over some pairs."
-    return FourWay(Table.of((x.gold, x.done) for x in rows),
-                   Table.of((x.gold, act_once_answered(x)) for x in rows),
+    return FourWay(Table((x.gold, x.done) for x in rows), Table((x.gold, x.answered) for x in rows),
                    share(bool(x.asked) for x in rows), share(x.wrong for x in rows))
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #1f435269
@@ -139,9 +127,9 @@ def evaluate_four_ways(
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
     # The environment, for the model that the configuration names; none: nobody is asked
     env: Mapping[str, str] | None = None,
-) -> Report[FourWay, Any]:
+) -> Report[FourWay]:
     "Remember the newer memory of each pair, and count; with a model also what it cost and what was taken."
-    def report(rows: Sequence[WriteOutcome], model: Any = None) -> Report[FourWay, Any]:
+    def report(rows: Sequence[WriteOutcome], model: Any = None) -> Report[FourWay]:
         return Report(score_groups(rows, score_four_ways, category=lambda x: x.pair.category), (),
                       {"model": model})
     if env is None or config.llm_provider == "off":

@@ -35,10 +35,7 @@ from ..store.git import git, open_repo, Repo
 from ..store.reader import read_memories, write_memories
 
 # %% auto #0
-__all__ = ['ChainReport', 'Pairs', 'Chain', 'load_chains', 'relations_found', 'evaluate_chains', 'Answer', 'outcome']
-
-# %% ../../nbs/18_evaluation/05_stories.ipynb #ba589e83
-Edge = tuple[str, str, str]  # Newer, older, full or partial
+__all__ = ['Pairs', 'Chain', 'load_chains', 'evaluate_chains', 'Answer', 'outcome']
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #896ef834
 @labelled(frozen=True)
@@ -66,17 +63,37 @@ def load_chains(
     return load_rows(path, Chain)
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #f4e3f935
-def relations_found(
+@dataclass(frozen=True)
+class ChainOutcome(Scored):
+    "What came of a chain."
+    id: str
+    type: str
+    split: str
+    memories: Mapping[str, str]  # Id to title
+    edges: int  # In the data
+    missed: Sequence[tuple[str, str, str]]  # Of these
+    wrongly_current: Sequence[str]
+    wrongly_outdated: Sequence[str]
+
+    @property
+    def right(self) -> bool:
+        "Is exactly what holds taken for current?"
+        return not self.wrongly_current and not self.wrongly_outdated
+
+# %% ../../nbs/18_evaluation/05_stories.ipynb #53759aa9
+def trace(
     chain: Chain,
     embedder: Embedder,
     config: SubconsciousnessConfig,
-) -> tuple[frozenset[Edge], frozenset[str]]:
+) -> ChainOutcome:
     "The supersessions that the pipeline finds, and the memories that it takes for current."
     edges = relate(scan_of(chain.memories, embedder, config)).edges
     known = metadata_of(chain.memories, edges, (), State())
-    current = frozenset(i for i, d in known.items() if d.superseded_kind != "full" and d.duplicate_of is None)
-    return frozenset((e.source_id, e.target_id, e.kind or "full") for e in edges
-                     if e.edge_type == EdgeType.SUPERSEDES), current
+    current = {i for i, d in known.items() if d.superseded_kind != "full" and d.duplicate_of is None}
+    found = {(e.source_id, e.target_id, e.kind or "full") for e in edges if e.edge_type == EdgeType.SUPERSEDES}
+    return ChainOutcome(chain.id, chain.type, chain.split, {m.id: m.summary for m in chain.memories},
+                        len(chain.edges), sorted(chain.edges - found), sorted(current - chain.current),
+                        sorted(chain.current - current))
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #5f6a7bcd
 @dataclass(frozen=True)
@@ -85,48 +102,23 @@ class ChainScores(Scored):
     recall: Share  # Of the edges in the data
     current: Share  # Chains whose current memories are exactly the right ones
 
-# %% ../../nbs/18_evaluation/05_stories.ipynb #824d1a6c
-@dataclass(frozen=True)
-class ChainOutcome:
-    "A chain and what came of it."
-    chain: Chain
-    edges: frozenset[Edge]
-    current: frozenset[str]
-
-    @property
-    def split(self) -> str: return self.chain.split
-
-    @property
-    def wrong(self) -> dict[str, list[Any]]:
-        "What is missed, wrongly current or wrongly outdated."
-        x = self.chain
-        all_ = {"missed": x.edges - self.edges, "wrongly current": self.current - x.current,
-                "wrongly outdated": x.current - self.current}
-        return {what: sorted(some) for what, some in all_.items() if some}
-
-    def to_dict(self) -> dict[str, Any]:
-        x = self.chain
-        return {"id": x.id, "type": x.type, "memories": {m.id: m.summary for m in x.memories}, **self.wrong}
-
 # %% ../../nbs/18_evaluation/05_stories.ipynb #437916ef
 def score_chains(traced: Sequence[ChainOutcome]) -> ChainScores:
     "Edges and current memories, counted over some chains."
-    return ChainScores(share(e in x.edges for x in traced for e in x.chain.edges),
-                       share(x.current == x.chain.current for x in traced))
+    edges = sum(x.edges for x in traced)
+    return ChainScores(Share(edges - sum(len(x.missed) for x in traced), edges),
+                       share(x.right for x in traced))
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #68f51a3f
-ChainReport = Report[ChainScores, ChainOutcome]
-
-
 def evaluate_chains(
     chains: Iterable[Chain],
     embedder: Embedder = LexicalEmbedder(),
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
-) -> ChainReport:
+) -> Report[ChainScores]:
     "Put every chain through the pipeline, and compare."
-    traced = [ChainOutcome(c, *relations_found(c, embedder, config)) for c in chains]
-    return ChainReport(score_groups(traced, score_chains, type=lambda x: x.chain.type),
-                       tuple(x for x in unlocked_rows(traced) if x.wrong))
+    traced = [trace(c, embedder, config) for c in chains]
+    return Report(score_groups(traced, score_chains, type=lambda x: x.type),
+                  tuple(x for x in unlocked_rows(traced) if x.missed or not x.right))
 
 # %% ../../nbs/18_evaluation/05_stories.ipynb #5627eef0
 Patterns = list[Annotated[re.Pattern[str], BeforeValidator(

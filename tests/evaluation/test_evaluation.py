@@ -73,7 +73,7 @@ def test_the_shared_scorer_agrees(shared):
     assert done.returncode == 0, done.stderr
     memory = runpy.run_path(str(path.parent / "score.py"))["memory"]
     pairs = [replace(p, older=memory(p.row["older"]), newer=memory(p.row["newer"])) for p in load_pairs(path)]
-    theirs, r = json.loads(done.stdout), report_of(judge_pairs(pairs, turn=False))
+    theirs, r = json.loads(done.stdout), report_of(judge_pairs(pairs))
     ours = {**r.scores["source"], "all": r.all}
     assert theirs.keys() == ours.keys()
     for name, t in theirs.items():
