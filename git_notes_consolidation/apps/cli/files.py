@@ -4,7 +4,7 @@
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #5321c271
 from __future__ import annotations
-import io, json, math, os, re, shlex, sys, typer
+import csv, io, json, math, os, re, shlex, sys, typer
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
@@ -18,8 +18,9 @@ from urllib.parse import quote
 from ... import __version__
 from git_notes_consolidation.apps.cli.program import (
     app, argument, Call, DRY_RUN, examples, flag, Lines, option, plain, require_namespace, short, Usage,
-    why_empty, write_csv)
+    why_empty)
 from ...core.memory import digest
+from ...core.visible import json_line
 from ...staleness import file_check
 from ...store.damage import counted_noun
 from ...store.git import open_repo, Repo, RepoError
@@ -225,9 +226,8 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: b
         call.show({"files": [*found], "names": n, "dead": rows, "shallow": shallow,
                    "renames": [r for p in moved for r in _edit_rows(p)],
                    "copies": [c._asdict() for c in twins]},
-                  *lines, f"{many}, {counted_noun(n, 'name')}: {told}.",
-                  rows=rows)
-    if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or call.as_csv or sarif):
+                  *lines, f"{many}, {counted_noun(n, 'name')}: {told}.")
+    if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or sarif):
         for r in rows: print(_annotation(r["path"], r["line"], f"{r['name']}: {r['reason']}", r["certain"]))
     if check and maybe < len(rows): raise typer.Exit(1)
 
@@ -426,7 +426,7 @@ def _check_claude(call: Call) -> None:
     for x in folder.skipped: call.warn(x, "yellow")
     rows = [p._asdict() for p in problems]
     call.show({"folder": str(folder.top), "topics": len(folder.topics), "problems": rows},
-              *_problem_lines(problems), rows=rows)
+              *_problem_lines(problems))
     if rows: raise typer.Exit(1)
 
 
@@ -649,8 +649,14 @@ def import_(
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #af41c758
 def _csv(held: Sequence[files_notes.Held]) -> str:
-    out = io.StringIO()
-    write_csv(files_notes.rows_of_held(held), out)
+    "A row for each; what a spreadsheet would run is quoted."
+    rows, out = files_notes.rows_of_held(held), io.StringIO()
+    def cell(x: object) -> object:
+        told = json_line(x) if isinstance(x, list) else plain(x)
+        return f"'{told}" if told.startswith(("=", "+", "-", "@", "\t")) else told
+    to = csv.DictWriter(out, [*dict.fromkeys(k for r in rows for k in r)], lineterminator="\n")
+    to.writeheader()
+    to.writerows({k: cell(x) for k, x in r.items()} for r in rows)
     return out.getvalue()
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #b7f84379

@@ -107,13 +107,11 @@ def status(
     found = _tier_tables(st)
     if tiers:
         return call.show(data, *found, *([f"\n{why}"] if (why := _why_one_tier(
-            st, s.settings.config.retention)) else []),
-            rows=[{"namespace": ns} | n for ns, n in st["namespaces"].items()])
+            st, s.settings.config.retention)) else []))
     asked = (st["last_run"] or {}).get("llm")
     facts = _facts(st) + (llm_rows(asked) if call.verbose and asked else [])
     call.show(st, table(plain(st["repository"]), ("", ""), facts), "", *found[0 if call.verbose else 2:],
-              *_problems(st["problems"], len(st["problems"]) if call.verbose else 3),
-              rows=[{"what": what, "is": x} for what, x in (*facts, *st["tiers"].items())])
+              *_problems(st["problems"], len(st["problems"]) if call.verbose else 3))
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #7ad3bce0
 def _problems(found: Sequence[str], most: int) -> list[str]:
@@ -176,7 +174,7 @@ def _list_stale(call: Call) -> None:
         c = staleness.compare(s.repo, current.values(),
                               lambda what: bar.update(task, description=f"reading {what}"))
     remarks = [f"! {r}" for r in c.remarks]
-    if call.as_json or call.as_csv: [*map(call.warn, remarks)]
+    if call.as_json: [*map(call.warn, remarks)]
     lines = [(plain(current[x.memory_id].summary, 44), plain(x.name, 40),
               "was not there when it was written" if x.what == "gone_before" else x.what.replace("_", " ")
               + (f", now {plain(x.now_at, 60)}" if x.now_at else ""),
@@ -378,14 +376,14 @@ def recall(
     data = head | {k: x.isoformat() if isinstance(x, datetime) else x for k, x in scope.items()} | {
         "results": [r.to_dict() for r in found], "deeper": deeper, "sure": sure} | (
         {"said_again": again} if again else {})
-    if not (found or deeper or tips(s.repo, MEM)): return call.show(data, why_empty(call.repo), rows=[])
+    if not (found or deeper or tips(s.repo, MEM)): return call.show(data, why_empty(call.repo))
     typed_limit = "limit" in given or getattr(ctx.get_parameter_source("limit"), "name", "") == "COMMANDLINE"
     asks = listing(query, at or s.clock()) if found and not found[0].score else None
     some = _few(call, found, typed_limit or bool(asks and asks.namespace != "blockers"))
     title = f"Recorded {_when(asks)}:" if asks and asks.since else plain(sure or "")
     left = [f"… and {len(found) - len(some)} more; -v shows all"] if len(some) < len(found) else []
     call.show(data, *(_results(call, s, query, some, title, again) + ["", *left] if found else
-              _nothing_found(call, s, query, at or s.clock(), mode, deeper)), rows=data["results"])
+              _nothing_found(call, s, query, at or s.clock(), mode, deeper)))
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #43616959
 _READS = {("supersedes", True): "Replaces", ("supersedes", False): "Replaced by",
@@ -462,7 +460,7 @@ def _show_history(call: Call, v: View, i: str, as_of: str | None, known_by: str 
     marks = dict.fromkeys(true, "true then")
     picture = plain(history.draw_chain(c, max(call.out.width, 150), marks))
     call.show(c.to_dict() | {"true_then": true} | asked, Text(picture, overflow="ignore"), "",
-              plain("; ".join(said)) + ".", rows=c.to_dict()["versions"])
+              plain("; ".join(said)) + ".")
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #e86955a0
 @app.command(epilog=examples(
@@ -673,8 +671,7 @@ def _show_run(call: Call, v: View, run: str) -> None:
     call.show(done, *change_lines(found, call.verbose),
               f"Why: gnc explain ID   Undo all of it: gnc undo {short(run)}" if found else
               f"It undoes {', '.join(map(short, undid))}: gnc log {short(undid[0])} shows what that was."
-              if undid else "It changed nothing.",
-              rows=({"what": what} | r for what, all_ in done.items() for r in all_))
+              if undid else "It changed nothing.")
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #51824c9f
 @app.command(epilog=examples(

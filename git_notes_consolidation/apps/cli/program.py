@@ -4,7 +4,7 @@
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #5ca3376d
 from __future__ import annotations
-import csv, io, json, os, re, sys, tempfile, typer
+import io, json, os, re, sys, tempfile, typer
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
@@ -16,7 +16,7 @@ from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeEl
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
-from typing import Any, NamedTuple, TextIO, TYPE_CHECKING
+from typing import Any, NamedTuple, TYPE_CHECKING
 from ... import __version__
 from ...core.memory import as_utc, local_now, moment
 from ...core.loading import load_settings, project_file, Settings
@@ -120,27 +120,10 @@ def cut(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], al
 def _rest(n: int, most: int, all_: bool) -> list[str]:
     return [f"… and {n - most} more; -v shows all"] if n > most and not all_ else []
 
-# %% ../../../nbs/19_apps/03_cli/01_program.ipynb #eda6e38e
-def write_csv(rows: Iterable[Row], to: TextIO) -> None:
-    "Write rows under a header of all their keys; nested values as JSON."
-    found = [*rows]
-    columns = [*dict.fromkeys(k for r in found for k in r)]
-    out = csv.writer(to, lineterminator="\n")
-    if columns: out.writerow(map(_csv_cell, columns))
-    for r in found: out.writerow([_csv_cell(r.get(k)) for k in columns])
-
-
-def _csv_cell(x: object) -> object:
-    if x is None or isinstance(x, (int, float)): return x
-    if isinstance(x, (Mapping, list, tuple)): x = json.dumps(x, sort_keys=True, default=str)
-    return f"'{text}" if (text := visible(x)).startswith(("=", "+", "-", "@", "\t")) else text
-
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #3d90f9eb
 class Usage(ValueError):
     "An argument that cannot be used."
 
-
-NO_TABLE = "--csv: this command prints no table; use --json"
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #7c4d3bcc
 @dataclass
@@ -151,7 +134,6 @@ class Call:
     now: datetime | None = None
     as_json: bool = False
     verbose: bool = False
-    as_csv: bool = False
     out: Console = Screen(highlight=False, soft_wrap=False)
     err: Console = Screen(stderr=True, highlight=False)
 
@@ -213,12 +195,9 @@ class Call:
         "A line on standard error while something takes its time, for a person only."
         return self.err.status(plain(text)) if self.err.is_terminal else nullcontext()
 
-    def show(self, data: Any, *things: Any, rows: Iterable[Row] | None = None) -> None:
-        "Print one JSON document, one CSV table (by default of a list), or something for people."
-        if self.as_csv:
-            if rows is None and not isinstance(data, list): raise Usage(NO_TABLE)
-            write_csv(data if rows is None else rows, sys.stdout)
-        elif self.as_json: print(json.dumps(data, indent=1, sort_keys=True, default=str))
+    def show(self, data: Any, *things: Any) -> None:
+        "Print one JSON document, or something for people."
+        if self.as_json: print(json.dumps(data, indent=1, sort_keys=True, default=str))
         else:
             for x in things:  # A line to copy stays one line
                 whole = isinstance(x, Text) and x.overflow == "ignore"
@@ -384,7 +363,6 @@ app = typer.Typer(
     "Nothing is ever lost: every run is a record, and `gnc undo` reverts it.",
     epilog="`gnc help --all` lists every command. Global options may stand before or after the command.  \n"
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a guard, 4 another run is at work.")
-_TABLES = ("config", "consolidate", "doctor", "explain", "log", "recall", "review", "status")
 
 
 def _print_version(asked: bool) -> None:
@@ -400,13 +378,10 @@ def _globals(
                                 "the top of the worktree.", metavar="FILE"),
     now: str | None = option("Use this date or ISO time as the present.", metavar="DATE"),
     as_json: bool = flag("--json", "Print one JSON document to standard output, messages to standard error."),
-    as_csv: bool = flag("--csv", "Print tables as CSV, all rows and columns."),
     verbose: bool = flag("--verbose -v", "Show more detail."),
     version: bool = flag("--version", "Show the version and exit.", callback=_print_version, is_eager=True),
 ) -> None:
-    if as_json and as_csv: raise Usage("use either --json or --csv, not both")
-    if as_csv and ctx.invoked_subcommand not in _TABLES: raise Usage(NO_TABLE)
-    ctx.obj = Call(repo, config, _in_its_zone(now, parse_date(now, "--now")), as_json, verbose, as_csv)
+    ctx.obj = Call(repo, config, _in_its_zone(now, parse_date(now, "--now")), as_json, verbose)
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #b11eed9a
 # A module, and the commands that it registers
@@ -472,7 +447,7 @@ def program(
     return whole
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #e44d7182
-_VALUED, _FLAGS = ("--repo", "--config", "--now"), ("--json", "--csv", "--verbose", "-v", "--version")
+_VALUED, _FLAGS = ("--repo", "--config", "--now"), ("--json", "--verbose", "-v", "--version")
 
 
 def split_global_options(argv: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -498,7 +473,7 @@ def expand_alias(words: Sequence[str]) -> list[str]:
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #a8b189b7
 # By name, because most of their modules are not loaded
-_CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2, "PromptError": 2,
+_CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2,
           "BadTable": 2, "Guard": 3, "Locked": 4, "RepoError": 1, "Unreadable": 1, "EmbeddingError": 1,
           "NotImplementedError": 1}
 

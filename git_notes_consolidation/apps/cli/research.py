@@ -7,9 +7,7 @@ from __future__ import annotations
 import os, sys, typer
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from rich.progress import MofNCompleteColumn
 from typing import Any
@@ -184,9 +182,7 @@ def _show_comparison(call: Call, found: Any, save: Path | None) -> None:
     "research evaluate retention --decay mine.py:decay --data .: on the history of this repository's files",
     "research evaluate recall --ranker mine.py:ranker --embedder mine.py:embedder",
     "research evaluate supersession --four-way: also what gnc remember would do",
-    "research evaluate supersession --llm openai --limit 60 --dry-run: what a model would cost",
-    "research evaluate supersession --write-prompt mine.yaml",
-    "research evaluate supersession --llm ollama --prompt mine.yaml --limit 24",
+    "research evaluate supersession --llm ollama --limit 24: a language model beside the judge",
     also="The files have the columns of the package's own: JSON lines, and for retention CSV with repo, "
          "item, day and kind (A added, M modified or read, D deleted), or a repository's folder. Rows whose "
          "split is `locked` are counted, but never shown.  \nTo use a function of your own, export "
@@ -213,17 +209,12 @@ def evaluate(
                                         "memory. A configured language model is asked about every pair."),
     llm: str | None = option("Supersession: compare a language model's judgments with those by rule: auto, "
                              "openai, lmstudio, ollama, claude, codex or gemini.", metavar="WHO"),
-    prompt: Path | None = option("With --llm: also use this prompt (YAML).", metavar="FILE"),
     limit: int | None = option("With --llm: at most N pairs.", min=1, metavar="N"),
-    dry_run: bool = flag("--dry-run", "With --llm: ask nobody; show what it would cost."),
-    write_prompt: Path | None = option("Write the package's own prompt into a new file and stop.",
-                                       metavar="FILE"),
 ) -> None:
     "Score the package on labelled data, with 95 % intervals."
     call: Call = ctx.obj
     if what not in _SCORES and what not in _COMPARED:
         raise Usage(f"{what}: choose from {', '.join({**_SCORES, **_COMPARED})}")
-    if write_prompt: return _write_prompt(call, write_prompt)
     own = {"judge": judge, "decay": decay, "ranker": ranker, "embedder": embedder, "summarizer": summarizer}
     if what not in _SCORES or what in _COMPARED and (any(own.values()) or against or save):
         refuse_options(ctx, f"does not go with {what} and functions of your own", "what", "against", "save",
@@ -232,12 +223,9 @@ def evaluate(
         return _show_comparison(call, found, save)
     if what != "supersession":
         refuse_options(ctx, f"does not go with {what}", "what", "data", "failures", only=True)
-    if llm is not None and (four_way or chains):
-        raise Usage("--four-way and --chains do not go with --llm, which tries a prompt; --four-way asks the "
-                    "configured model")
-    if llm is not None: return _try_prompts(call, llm, data, prompt, limit, dry_run, failures)
-    if (alone := [o for o, on in (("--prompt", prompt), ("--limit", limit), ("--dry-run", dry_run)) if on]):
-        raise Usage(f"{alone[0]} goes with --llm WHO")
+    if llm is not None and (four_way or chains): raise Usage("--four-way and --chains do not go with --llm")
+    if llm is not None: return _try_model(call, llm, data, limit)
+    if limit: raise Usage("--limit goes with --llm WHO")
     more = {"chains": chains, "four_way": four_way} if what == "supersession" else {}
     title, document = _SCORES[what](call, data, failures, **more)
     parts = [x for x in (document, *document.values()) if isinstance(x, Mapping)]
@@ -256,82 +244,31 @@ def _replies(call: Call) -> Path | str:
     store_cache.open_index(repo).close()
     return store_cache.index_path(repo)
 
-
-def _write_prompt(call: Call, path: Path) -> None:
-    from git_notes_consolidation.evaluation.prompts import prompt_yaml
-    try:
-        with path.open("x", encoding="utf-8") as f: f.write(prompt_yaml())
-    except FileExistsError:
-        raise Usage(f"--write-prompt {path} already exists; name a new file") from None
-    call.show({"written": str(path)},
-              f"Written to {path}. Edit it, then: gnc research evaluate supersession --llm WHO "
-              f"--prompt {path} --limit 24")
-
-
-def _prompts(path: Path | None) -> Lines:
-    "The package's own prompt, and that of a file under another name."
-    from git_notes_consolidation.evaluation.prompts import JUDGE, read_prompt
-    if path is None: return [JUDGE]
-    mine = read_prompt(path)
-    return [JUDGE, replace(mine, name=f"{mine.name}, {path}") if mine.name in (JUDGE.name, "offline")
-            else mine]
-
-# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #faf0e3ae
-def _show_price(call: Call, pairs: int, who: Any, asked: Mapping[str, Sequence[Any]]) -> None:
-    "What it would cost, before anybody is asked."
-    from git_notes_consolidation.evaluation.prompts import estimate
-    bills = {name: estimate(r, who.models[0], who.local) for name, r in asked.items()}
-    data = [{"prompt": name, "calls": len(asked[name]), "tokens_in": b.tokens_in, "tokens_out": b.tokens_out,
-             "usd": b.usd} for name, b in bills.items()]
-    call.show({"pairs": pairs, "who": who.name, "estimate": data},
-              table(f"{pairs} pairs, to be asked of {who.name} ({who.models[0]}); maximum tokens and cost",
-                    ("prompt", "calls", "tokens in", "tokens out", "USD"),
-                    [[_figure(x) or "–" for x in r.values()] for r in data]), "Nobody was asked.")
-
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #34b07230
-def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, limit: int | None,
-                 dry_run: bool, failures: int) -> None:
+def _try_model(call: Call, llm: str, data: Path | None, limit: int | None) -> None:
     "Compare a model's judgments with those by rule."
     from git_notes_consolidation.evaluation import pairs as evaluation_pairs, prompts as e, scoring
-    from git_notes_consolidation.llm.client import get_client, NOBODY
-    from git_notes_consolidation.llm.providers import pace, providers
+    from git_notes_consolidation.llm.client import get_client
     pairs = e.sample(evaluation_pairs.load_pairs(data or scoring.fixture("supersession")), limit)
     if not pairs: raise Usage("--llm: all pairs of that file are in the locked half, which is never shown")
-    config, prompts, env = load_settings({"llm_provider": llm}, file=call.config).config, _prompts(
-        prompt), _environment(call)
-    nobody = {"MEMORY_CONSOLIDATION_LLM_API_KEY": "none"} if dry_run else {}  # A price needs no key
-    found, notes = providers(config, env | nobody)
-    if not found: raise Usage(f"--llm {llm}: {'; '.join(notes) or NOBODY}")
-    size = pace(found[0], config).pairs
-    asked = {p.name: e.trial_requests(pairs, size, p) for p in prompts}
-    if dry_run: return _show_price(call, len(pairs), found[0], asked)
-    trials = [e.offline_trial(pairs)]
-    with _counting(call) as bar:
-        def tell(task: Any, done: int, of: int) -> None: bar.update(task, completed=done, total=of)
-        for p in prompts:
-            with get_client(config, env, _replies(call)) as c:
-                trials.append(e.try_prompt(pairs, c, p, partial(tell, bar.add_task(p.name))))
-    others, who = e.differences(*trials[-2:]), f"{found[0].name} ({found[0].models[0]})"
-    silent = [note for t, p in zip(trials[1:], prompts) if (note := e.unanswered_note(t, size, p))]
-    call.show({"pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials],
-               "differing": others[:failures]}, *trial_lines(trials, others, who, failures, silent))
-    if not any(t.pairs for t in trials[1:]): raise typer.Exit(1)
+    config = load_settings({"llm_provider": llm}, file=call.config).config
+    with _counting(call) as bar, get_client(config, _environment(call), _replies(call)) as c:
+        task = bar.add_task(llm)
+        tried = e.try_prompt(pairs, c, progress=lambda done, of: bar.update(task, completed=done, total=of))
+    trials, who = [e.offline_trial(pairs), tried], c.providers[0].models[0] if c.providers else llm
+    call.show({"pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials]},
+              *trial_lines(trials, who), e.unanswered_note(tried, c.pace.pairs))
+    if not tried.pairs: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #1e447db8
-def trial_lines(trials: Sequence[Any], others: Sequence[Row], who: str, most: int,
-                silent: Sequence[str] = ()) -> Lines:
-    "The comparison, and the pairs that are judged differently."
+def trial_lines(trials: Sequence[Any], who: str) -> Lines:
+    "The trials side by side, and why answers were refused."
     from git_notes_consolidation.evaluation.prompts import trial_row
     rows = [trial_row(t) for t in trials]
     why = [(t.name, n, plain(reason, 90)) for t in trials for reason, n in t.refused.items()]
     return [table(f"{len(trials[0].pairs)} labelled pairs, asked of {who}", ("", *(t.name for t in trials)),
                   [(name, *(r[name] for r in rows)) for name in rows[0] if name != "prompt"]),
-            *(["", *silent] if silent else []),
-            *(["", table("Refused answers", ("prompt", "", "why"), why)] if why else []), "",
-            *([] if silent else [
-                f"{trials[-2].name} (first) and {trials[-1].name} (second) disagree about {len(others)} pairs"
-                f"{f'; --failures {len(others)} shows them' if others and not most else ''}."]),
-            *_row_table(others, most, "Pairs")]
+            *(["", table("Refused answers", ("prompt", "", "why"), why)] if why else []), ""]
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #921c5570
 @research.command(epilog=examples("research tune", "research tune --write",

@@ -191,7 +191,7 @@ def doctor(
         if not nagios: raise
         print(health_doctor.unknown_line(e)); raise typer.Exit(3) from None
     if nagios and not call.as_json: print(health_doctor.nagios_line(h, quick))
-    else: call.show(health_doctor.document(h), *_finding_lines(h, call.verbose), rows=map(asdict, h.findings))
+    else: call.show(health_doctor.document(h), *_finding_lines(h, call.verbose))
     raise typer.Exit(health_doctor.exit_code(h.status, nagios))
 
 # %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #8b71bcfc
@@ -221,8 +221,7 @@ def _audit(call: Call) -> None:
               table("Checked", ("what", "count"), [*r.checked.items()], right=("count",)), "",
               *(cut("Findings", ("level", "where", "what"), [(f.level, f.where, f.what) for f in r.findings],
                     call.verbose) if r.findings else []),
-              "All invariants hold." if r.ok else f"{broken} broken; gnc doctor says how to fix it.",
-              rows=map(asdict, r.findings))
+              "All invariants hold." if r.ok else f"{broken} broken; gnc doctor says how to fix it.")
     if not r.ok: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #b1335d60
@@ -290,8 +289,7 @@ def config(ctx: typer.Context) -> None:
     values = asdict(s.config)
     call.show({k: {"value": v, "origin": s.origins[k]} for k, v in values.items()},
               *(table(chapter, ("setting", "value", "from"), [(k, values[k], s.origins[k]) for k in names])
-                for chapter, names in s.config.chapters().items()), *(f"! {plain(x)}" for x in s.remarks),
-              rows=[{"setting": k, "value": v, "from": s.origins[k]} for k, v in values.items()])
+                for chapter, names in s.config.chapters().items()), *(f"! {plain(x)}" for x in s.remarks))
 
 
 @config_app.command(epilog=examples(

@@ -283,7 +283,7 @@ def _show_answered(call: Call, rows: Sequence[Row], title: str) -> None:
                         f"{': ' * bool(q['why'])}{q['why']}"),)) for q in rows]
     run = short(rows[0]["run"]) if len(rows) == 1 else "RUN"
     hint = f"Open it again: gnc undo {run}. Decide what an agent answered: gnc review accept ID, or reject ID"
-    call.show(rows, *listed(title, items, call.verbose), *([hint] if rows else []), rows=rows)
+    call.show(rows, *listed(title, items, call.verbose), *([hint] if rows else []))
 
 
 def _answered(v: View, name: str) -> list[Row]:
@@ -320,7 +320,7 @@ def _ask_each(call: Call, found: Sequence[Proposal], there: Mapping[str, Memory]
 def _ask_or_list(ctx: typer.Context) -> None:
     if ctx.invoked_subcommand is not None: return
     call: Call = ctx.obj
-    if call.as_json or call.as_csv or not (sys.stdin.isatty() and call.out.is_terminal):
+    if call.as_json or not (sys.stdin.isatty() and call.out.is_terminal):
         return review_list(ctx, None, None)
     v = shown(view(call.place().repo))
     found = _heaviest(v, None)
