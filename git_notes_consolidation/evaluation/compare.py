@@ -24,7 +24,8 @@ from ..core.visible import estimate_tokens
 from .decay import file_touches
 from .pairs import Pair, TRAPS, load_pairs
 from .stories import write_project
-from .scoring import fixture, load_questions, plain, Question, sample_questions, wilson
+from .scoring import (
+    fixture, load_questions, plain, Question, sample_questions, wilson)
 from ..plots.figures import COLOURS, escape_markup, figure, rounded
 from ..recall.rank import content_words
 from ..recall.search import RetrievalMode, own_order

@@ -4,32 +4,28 @@
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #be989a47
 from __future__ import annotations
-import json, yaml
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import zip_longest
-from pathlib import Path
-from pydantic.dataclasses import dataclass as labelled
 from typing import Any
 from ..llm.client import ask_all, Client, get_client, Heard, Model
-from ..llm.prompts import batches, JUDGE, judge_request, PairReply, parse_shape, Prompt
+from ..llm.prompts import JUDGE, Prompt
 from ..core.settings import SubconsciousnessConfig
 from ..writing.decide import consider, decide, nearest, Neighbour, Pool, threshold_for
 from ..similarity.lexical import Embedder, LexicalEmbedder
-from ..llm.protocol import BadReply, NoReply, Request, Usage
+from ..llm.protocol import BadReply, NoReply, Usage
 from ..core.models import Judgment
 from ..core.memory import digest, Memory
 from .scoring import (
-    plain, read_row, Report, score_groups, Scored, Share, share, unlocked_rows, Table)
+    plain, Report, score_groups, Scored, Share, share, unlocked_rows, Table)
 from .pairs import Pair
-from ..core.visible import estimate_tokens
-from ..llm.providers import Bound, price
 from ..supersession.judge import SURE, weigh
 
 # %% auto #0
-__all__ = ['right_relation', 'evaluate_four_ways', 'sample', 'Trial', 'offline_trial', 'try_prompt', 'trial_row', 'differences',
-           'trial_requests', 'estimate', 'unanswered_note']
+__all__ = ['right_relation', 'evaluate_four_ways', 'sample', 'Trial', 'offline_trial', 'try_prompt', 'trial_row',
+           'unanswered_note']
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #514df7c6
 def neighbours_of(
@@ -139,70 +135,6 @@ def evaluate_four_ways(
         rows = write_outcomes(pairs, embedder, config, model.judge)
         return report(rows, client.usage().to_dict() | {"pairs": model.heard["pairs"].to_dict()})
 
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #dd22d6ff
-class PromptError(ValueError):
-    "A file that holds no prompt: which file, and what is wrong in it."
-
-
-class _Text(yaml.SafeDumper):
-    "Several lines as a block."
-
-
-_Text.add_representer(str, lambda d, s: d.represent_scalar("tag:yaml.org,2002:str", s,
-                                                           style="|" if "\n" in s else None))
-
-
-def prompt_yaml() -> str:
-    "The package's prompt as a file, to be edited."
-    shown = [{"older": old, "newer": new, "answer": {f: getattr(a, f) for f in JUDGE.fields}}
-             for old, new, a in JUDGE.examples]
-    whole = asdict(JUDGE) | {"examples": shown, "fields": [*JUDGE.fields]}
-    del whole["name"]  # That of the file: it is another prompt as soon as it is edited
-    return yaml.dump(whole, Dumper=_Text, sort_keys=False, allow_unicode=True, width=100)
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #47845a5f
-@labelled(frozen=True)
-class Example:
-    "Two memories, and what is to be said of them."
-    older: str
-    newer: str
-    answer: Mapping[str, Any]
-
-
-@labelled(frozen=True, config={"extra": "forbid"})
-class PromptFile:
-    "What a file may change of the package's prompt."
-    name: str
-    system: str = JUDGE.system
-    template: str = JUDGE.template
-    fields: tuple[str, ...] = JUDGE.fields
-    examples: tuple[Example, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if not all(mark in self.template for mark in ("{memories}", "{pairs}")):
-            raise ValueError("template: a text with {memories} and {pairs} in it is expected")
-        # Without a quotation nothing is believed
-        if not {"quote", "relation"} <= {*self.fields} <= {*JUDGE.fields}:
-            raise ValueError(f"fields: quote and relation, and any of {', '.join(JUDGE.fields)}")
-        if any(x.answer.keys() != {*self.fields} for x in self.examples or ()):
-            raise ValueError(f"examples: an answer needs {', '.join(self.fields)}")
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #807e26e6
-def read_prompt(
-    path: Path | str,  # YAML
-) -> Prompt:  # What the file leaves out is that of the package, its name that of the file
-    "The prompt of a file."
-    rest = {"quote": None, "reason": "", "kind": None, "confidence": "high"}
-    try:
-        given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        f = read_row({"name": Path(path).stem, **given}, PromptFile)
-        shown = ((x.older, x.newer, parse_shape({**rest, **x.answer}, PairReply)) for x in f.examples or ())
-        return Prompt(f.name, f.system, f.template,
-                      JUDGE.examples if f.examples is None else tuple(shown), f.fields)
-    except OSError as e: raise PromptError(f"{path} cannot be read: {e.strerror}") from None
-    except (ValueError, TypeError, RecursionError, yaml.YAMLError) as e:
-        raise PromptError(f"{path}: {e}") from None
-
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #c7d21ce1
 def sample(
     pairs: Iterable[Pair],
@@ -235,20 +167,17 @@ class Trial:
             return WriteOutcome(p, said if sure else "coexist", "" if sure or said == "coexist" else said)
         return tuple(map(one, self.pairs, self.said))
 
-    @property
-    def done(self) -> tuple[str, ...]: return tuple(x.done for x in self.rows)
+    @cached_property
+    def scores(self) -> FourWay: return score_four_ways(self.rows)
 
     @property
-    def four(self) -> Table: return score_four_ways(self.rows).done
+    def precision(self) -> Share: return self.scores.done.precision("supersede")
 
     @property
-    def precision(self) -> Share: return self.four.precision("supersede")
+    def recall(self) -> Share: return self.scores.done.recall("supersede")
 
     @property
-    def recall(self) -> Share: return self.four.recall("supersede")
-
-    @property
-    def wrong(self) -> Share: return score_four_ways(self.rows).wrong
+    def wrong(self) -> Share: return self.scores.wrong
 
     @property
     def asked(self) -> Share:
@@ -262,17 +191,12 @@ class Trial:
         "For JSON."
         names = ("name", "answered", "precision", "recall", "wrong", "asked", "refused", "usage")
         return plain({k: getattr(self, k) for k in names}
-                     | {"four_way": self.four, "unanswered": len(self.unanswered)})
+                     | {"four_way": self.scores.done, "unanswered": len(self.unanswered)})
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #9a09596c
 def offline_trial(pairs: Sequence[Pair]) -> Trial:
     "What the judge says that needs no model."
     return Trial("offline", tuple(pairs), tuple(weigh(p.older, p.newer) for p in pairs))
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #6f830b32
-def in_no_order(pairs: Iterable[Pair]) -> list[Pair]:
-    "Pairs in an order that says nothing about them, always the same."
-    return sorted(pairs, key=lambda p: digest("asked", p.id))
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #ea6b8a85
 def try_prompt(
@@ -282,15 +206,14 @@ def try_prompt(
     progress: Callable[[int, int], None] = lambda done, of: None,  # Called after each answer
 ) -> Trial:
     "What a model says that is asked in the words of a prompt, as many pairs a call as in a run."
-    pairs, heard = in_no_order(pairs), Heard()
-    said = model_of(client, prompt, progress).answers([(p.older, p.newer) for p in pairs])
-    there = [(p, x) for p, x in zip(pairs, said) if not isinstance(x, NoReply)]
-    for _, x in there:
-        if isinstance(x, BadReply): heard.refuse(x)
-    nobody = [(p, x) for p, x in zip(pairs, said) if isinstance(x, NoReply)]
-    return Trial(prompt.name, tuple(p for p, _ in there),
-                 tuple(None if isinstance(x, BadReply) else x for _, x in there), dict(heard.refused),
-                 client.usage(), tuple(p for p, _ in nobody), str(nobody[0][1]) if nobody else "")
+    pairs, heard = sorted(pairs, key=lambda p: digest("asked", p.id)), Heard()
+    said = dict(zip(pairs, model_of(client, prompt, progress).answers([(p.older, p.newer) for p in pairs])))
+    nobody = {p: x for p, x in said.items() if isinstance(x, NoReply)}
+    for p, x in said.items():
+        if isinstance(x, BadReply) and p not in nobody: heard.refuse(x)
+    taken = {p: None if isinstance(x, BadReply) else x for p, x in said.items() if p not in nobody}
+    return Trial(prompt.name, tuple(taken), tuple(taken.values()), dict(heard.refused), client.usage(),
+                 tuple(nobody), str(next(iter(nobody.values()), "")))
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #3a879de2
 def trial_row(t: Trial) -> dict[str, Any]:
@@ -299,59 +222,19 @@ def trial_row(t: Trial) -> dict[str, Any]:
         "prompt": t.name, "not answered": len(t.unanswered),
         "answers taken": f"{t.answered.k} of {t.answered.n}", "precision": t.precision,
         "recall": t.recall, "done wrongly": t.wrong.k,
-        "right of the four": f"{t.four.right.k} of {t.four.right.n}",
+        "right of the four": f"{t.scores.done.right.k} of {t.scores.done.right.n}",
         "questions": f"{t.asked.k} of {t.asked.n} right", "calls": t.usage.calls,
         "tokens in": t.usage.tokens_in, "tokens out": t.usage.tokens_out,
         "cost": f"${t.usage.cost:.4f}" if t.usage.cost else "–"
     }
 
-
-def differences(
-    a: Trial,
-    b: Trial,  # Of the same pairs
-) -> list[dict[str, Any]]:
-    "The pairs with which different things would be done, of those that both have an answer for."
-    def told(j: Judgment | None) -> str:
-        return f"{j.relation} {j.confidence:.2f}: {j.reason}" if j else "no answer that could be used"
-    theirs = {x.pair.id: (j, x.done) for x, j in zip(b.rows, b.said)}
-    return [{"pair": x.pair.id, "older": x.pair.older.text, "newer": x.pair.newer.text, "right": x.gold,
-             "first": told(j), "second": told(other[0])}
-            for x, j in zip(a.rows, a.said) if (other := theirs.get(x.pair.id)) and other[1] != x.done]
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #7d1bb9b2
-def trial_requests(
-    pairs: Sequence[Pair],
-    size: int,  # Pairs in one call
-    prompt: Prompt = JUDGE,
-) -> list[Request]:
-    "What a trial asks, if every answer is taken."
-    asked = [(p.older, p.newer) for p in in_no_order(pairs)]
-    return [judge_request([asked[i] for i in part], prompt=prompt)[0] for part in batches(asked, size)]
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #b122bf6e
-def estimate(
-    requests: Sequence[Request],
-    model: str,  # "gpt-5-nano"
-    local: bool = False,  # Served on this machine
-) -> Bound:
-    "Tokens and what they cost, at most."
-    texts = [t for r in requests for t in (*(m["content"] for m in r.messages), json.dumps(r.schema))]
-    # Half more: a tokenizer that is not public may cut finer than those that the estimate knows
-    most = sum(3 * estimate_tokens(t) // 2 for t in texts)
-    return Bound(most, sum(r.max_tokens for r in requests), price(model, local))
-
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #c1a21667
 def unanswered_note(
     t: Trial,
     size: int,  # Pairs in one call
-    prompt: Prompt = JUDGE,
 ) -> str:  # Empty where all were answered
-    "How many pairs nobody answered, why, and what it would take to ask about them."
-    if not t.unanswered: return ""
-    asked = trial_requests(t.unanswered, size, prompt)
-    bound, of = estimate(asked, ""), len(t.pairs) + len(t.unanswered)
-    missing = t.why.endswith("is not recorded")
-    said = "have no recorded reply" if missing else f"have no reply ({t.why})"
-    return (f"{t.name}: {len(t.unanswered)} of {of} pairs {said}; they are not scored. Asking about "
-            f"them takes {len(asked)} calls, {bound.tokens_in:,} tokens in and at most "
-            f"{bound.tokens_out:,} out.")
+    "How many pairs nobody answered, why, and how many calls it would take to ask about them."
+    n = len(t.unanswered)
+    said = "recorded reply" if t.why.endswith("is not recorded") else f"reply ({t.why})"
+    return (f"{t.name}: {n} of {n + len(t.pairs)} pairs have no {said}; they are not scored. "
+            f"Asking about them takes {math.ceil(n / size)} calls.") if n else ""

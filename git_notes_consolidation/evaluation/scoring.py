@@ -220,7 +220,7 @@ def load_rows(
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #9576da63
 def fixture(
-    name: str,  # "supersession" for the pairs, "supersession_chains" for the chains
+    name: str,  # "supersession" for the pairs, "stories", "temporal"
     ending: str = "jsonl",
 ) -> Path:
     "A file of labelled data that comes with the package."
