@@ -135,15 +135,19 @@ _CUES = re.compile(r"(?i)\b(?:replac(?:es?|ed|ing)|supersed(?:es?|ed|ing)|no lon
                    r"deprecat(?:es?|ed)|obsoletes?)\b")
 
 
-def _cosine(texts: Sequence[str], embedder: Embedder = StaticEmbedder()) -> float:
-    x, y = embedder.embed(texts)
-    return float(x @ y)
+WORD_PIECES = StaticEmbedder()
+
+
+def by_cosine(embedder: Embedder, memories: Sequence[Memory]) -> Callable[[str, Sequence[Memory]], Any]:
+    "A ranker that has embedded the memories once."
+    X = embedder.embed([m.text for m in memories])
+    return lambda question, _: X @ embedder.embed([question])[0]
 
 
 JUDGES: dict[str, Callable[[Memory, Memory], Any]] = {
     "newest wins": lambda a, b: a.namespace == b.namespace and a.event_time <= b.event_time,
     "same title": lambda a, b: words_of(a.summary) == words_of(b.summary),
-    "cosine of .85": lambda a, b: _cosine([a.text, b.text]) >= WRITE_PROFILES["balanced"],
+    "cosine of .85": lambda a, b: by_cosine(WORD_PIECES, [a])(b.text, [])[0] >= WRITE_PROFILES["balanced"],
     "cue words": lambda a, b: bool(_CUES.search(b.text))}
 
 
@@ -181,15 +185,9 @@ def bm25(question: str, memories: Sequence[Memory]) -> list[float]:
     return [score.get(n, -1e9) for n in range(len(memories))]
 
 
-def by_cosine(embedder: Embedder, memories: Sequence[Memory]) -> Callable[[str, Sequence[Memory]], Any]:
-    "A ranker that has embedded the memories once."
-    X = embedder.embed([m.text for m in memories])
-    return lambda question, _: X @ embedder.embed([question])[0]
-
-
 RANKERS: dict[str, Any] = {
     "newest first": lambda question, memories: [m.timestamp.timestamp() for m in memories], "BM25": bm25,
-    "cosine": StaticEmbedder()}
+    "cosine": WORD_PIECES}
 EMBEDDERS: dict[str, Any] = {"hashed words": LexicalEmbedder(), "BM25, no vectors": bm25}
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #630c21d3
@@ -198,7 +196,7 @@ def by_recall(questions: Iterable[str], memories: Sequence[Memory]) -> Callable[
     with tempfile.TemporaryDirectory() as folder:
         repo, there = write_project({m.id: m for m in memories}, Path(folder))
         now = max(m.timestamp for m in memories)
-        asks = open_recall(repo.path, load_settings(env={}), embedder=StaticEmbedder(), clock=lambda: now)
+        asks = open_recall(repo.path, load_settings(env={}), embedder=WORD_PIECES, clock=lambda: now)
         found = {q: asks.search(q, limit=20, mode=RetrievalMode.EXHAUSTIVE, include_summaries=False,
                                 count=False) for q in questions}
     return lambda question, _: [there[r.id] for r in found[question]]
@@ -282,12 +280,8 @@ def summarizer_bench(path: Path | None = None, memories: Sequence[Memory] | None
 _BENCHES: dict[str, Callable[..., Bench]] = {
     "judges": judge_bench, "rankers": partial(question_bench, False, {"gnc recall": None}, RANKERS),
     "decays": decay_bench, "summarizers": summarizer_bench,
-    "embedders": partial(question_bench, True, {"word pieces": StaticEmbedder()}, EMBEDDERS)}
+    "embedders": partial(question_bench, True, {"word pieces": WORD_PIECES}, EMBEDDERS)}
 _ROLES = {"yours": (COLOURS[1], "diamond"), "package": ("#222", "circle"), "baseline": ("#999", "square")}
-
-
-# %% ../../nbs/18_evaluation/07_compare.ipynb #4f97a097
-def _signed(x: Ends | None) -> str: return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*x) if x else "–"
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #90971ac4
 @dataclass(frozen=True, repr=False)
@@ -304,7 +298,7 @@ class Comparison:
             yield (f"{kind}: {measure}, on {d['items']:,} {d['of']} ({d['file']})",
                    ["", measure, f"difference from {self.against[kind]}", "n"],
                    [[f"{x.name}{' (yours)' * (x.role == 'yours')}", str(x.value or "–"),
-                     _signed(x.difference), f"{x.n:,}"]
+                     "{:+.3f} [{:+.3f}, {:+.3f}]".format(*x.difference) if x.difference else "–", f"{x.n:,}"]
                     for x in self.lines if (x.kind, x.measure) == (kind, measure)])
 
     def _repr_html_(self) -> str:

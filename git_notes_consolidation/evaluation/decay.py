@@ -40,16 +40,14 @@ def changes(
 # %% ../../nbs/18_evaluation/06_decay.ipynb #f592d87c
 def file_touches(
     repo: Repo,
-    years: float = 5.0,  # Before the newest commit; the rest is another project
     now: datetime | None = None,  # Commits dated later have a wrong clock, unless all have
 ) -> Touches:
-    "The history of the repository's files, on its current branch."
-    tip = tip_of(repo)
-    rows = (changes(git(repo.path, *LOG, "--no-merges", "--no-renames", "--name-status", "--format=%x01%ct",
-                        tip, "--")) if tip else [])
+    "The last five years of the repository's files on its current branch; before that it is another project."
+    log = *LOG, "--no-merges", "--no-renames", "--name-status", "--format=%x01%ct"
+    rows = changes(git(repo.path, *log, tip, "--")) if (tip := tip_of(repo)) else []
     rows = [r for r in rows if not now or r[1] <= as_utc(now).timestamp() + 86400] or rows
-    begin = max(max((t for _, t, _ in rows), default=0.0) - years * 365 * 86400,
-                min((t for _, t, _ in rows), default=0.0))
+    times = [t for _, t, _ in rows] or [0.0]
+    begin = max(max(times) - 5 * 365 * 86400, min(times))
     return touches_of((repo.worktree or repo.path).name,
                       ((path, (t - begin) / 86400, kind == "D") for path, t,
                        kind in reversed(rows) if t >= begin))
@@ -106,9 +104,7 @@ def too_few(
     return ""
 
 # %% ../../nbs/18_evaluation/06_decay.ipynb #7d780278
-CANDIDATES = tuple(m for m in MODELS if m.name in ("constant", "exponential, 30 days", "exponential, fitted",
-                                                   "power law, fitted", "designs' score",
-                                                   "ACT-R of three numbers, fitted"))
+CANDIDATES = tuple(m for m in MODELS if m.name not in ("designs' score, fitted", "ACT-R, fitted"))
 
 # %% ../../nbs/18_evaluation/06_decay.ipynb #c66b91c8
 @dataclass(frozen=True)

@@ -13,7 +13,6 @@ from pydantic.dataclasses import dataclass as labelled
 from typing import Annotated, Any, Literal
 from ..core.memory import Memory
 from ..core.models import Judgment, Relation
-from ..supersession.assertions import ABSTAINS
 from ..supersession.judge import judge_pair
 from .scoring import (
     load_rows, read_row, Report, score_groups, Scored, Share, share, unlocked_rows, _Row, _S, Table, Time)
@@ -131,11 +130,6 @@ class Judged:
         "Did it find one that is there?"
         return self.emitted and self.pair.positive
 
-    @property
-    def abstained(self) -> bool:
-        "Did it say nothing?"
-        return self.said.relation == "coexist" and self.said.confidence <= ABSTAINS
-
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #5b95619d
 def _ask(judge: Judge, older: Memory, newer: Memory) -> tuple[Judgment, str]:
     said, why = None, "no answer"
@@ -163,27 +157,22 @@ class Scores(Scored):
     recall: Share  # Of those that are there
     traps: Share  # Traps it fell into: a supersession found where there is none, though it looks like one
     wrong_direction: Share  # Turned pairs in which it reads a supersession from the words
-    abstained: Share
     kinds: Mapping[str, Mapping[str, int]]  # full or partial, where it was right that there is one
     relations: Table
-    codes: Mapping[str, Share]  # Reason code to its precision
     failed: int  # Pairs that the judge failed on
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #5aff0af7
 def score(judged: Sequence[Judged]) -> Scores:
     "Everything that is counted, over some pairs."
     found = [x for x in judged if x.emitted]
-    codes = sorted({x.said.code or "" for x in found})
     return Scores(
         n=len(judged), precision=share(x.right for x in found),
         recall=share(x.right for x in judged if x.pair.positive),
         traps=share(x.emitted for x in judged if x.pair.kind in TRAPS),
         wrong_direction=share(x.back.relation == "supersede" and x.back.code not in BY_DATE
                               for x in judged if x.back),
-        abstained=share(x.abstained for x in judged),
         kinds=Table((x.pair.label, x.said.kind or "full") for x in found if x.right).counts(),
         relations=Table((x.pair.relation, x.said.relation) for x in judged if x.pair.relation),
-        codes={c: share(x.right for x in found if (x.said.code or "") == c) for c in codes},
         failed=sum(bool(x.failed) for x in judged))
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #fb74f366
@@ -245,12 +234,9 @@ def evaluate_pairs(pairs: Iterable[Pair], judge: Judge = judge_pair) -> Report[S
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #3e8bfb77
 def document_pool(pairs: Iterable[Pair]) -> tuple[Memory, ...]:  # Oldest first
-    "Every document once."
-    docs: dict[str, Memory] = {}
-    for p in pairs:
-        for m in (p.older, p.newer):
-            docs[m.id] = max(docs.get(m.id, m), m, key=lambda x: (len(x.content), x.content, x.timestamp))
-    return living_memories(docs.values())
+    "Every document once; where a pair gives less of it, the longest."
+    docs = sorted((m for p in pairs for m in (p.older, p.newer)), key=lambda m: (len(m.content), m.content))
+    return living_memories({m.id: m for m in docs}.values())
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #5ce0ceb3
 def scan_of(

@@ -85,21 +85,12 @@ def write_outcomes(
     ask: Callable[[Sequence[tuple[Memory, Memory]]], Sequence[Judgment | None]] | None = None,
 ) -> tuple[WriteOutcome, ...]:  # Of the pairs whose relation is known
     "What `remember` would do with the newer memory of each pair."
-    open_ = list[tuple[Memory, Memory]]()
-    found = [(p, neighbours_of(p, embedder, config)) for p in pairs if p.relation]
-    def note(asked: Sequence[tuple[Memory, Memory]]) -> list[None]:
-        open_.extend(asked)
-        return [None] * len(asked)
-    if ask:
-        for p, near in found: consider(p.newer, near, embedder, note)
-    said = iter(ask(open_) if ask and open_ else ())
-    def answer(asked: Sequence[Any]) -> list[Judgment | None]: return [next(said) for _ in asked]
-    def one(p: Pair, near: list[Neighbour]) -> WriteOutcome:
-        judged = consider(p.newer, near, embedder, answer if ask else None)
-        d = decide(judged, config)
+    def one(p: Pair) -> WriteOutcome:
+        near = neighbours_of(p, embedder, config)
+        d = decide(consider(p.newer, near, embedder, ask), config)
         return WriteOutcome(p, "coexist" if d.relation == "none" else d.relation,
                             d.asked[0].judgment.relation if d.asked else "", bool(near))
-    return tuple(one(p, near) for p, near in found)
+    return tuple(one(p) for p in pairs if p.relation)
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #bf15bc46
 @dataclass(frozen=True)
