@@ -94,16 +94,7 @@ def load_pairs(
     return load_rows(path, Pair)
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #5ded7d4d
-# (older, newer) to what the judge says; none: a model gave no answer
-Judge = Callable[[Memory, Memory], "Judgment | None"]
-
-# %% ../../nbs/18_evaluation/03_pairs.ipynb #61b35928
-# Reason codes whose direction is that of the dates: the same title again, one changed value
-BY_DATE = ("T", "V")
-
-def swapped(p: Pair) -> tuple[Memory, Memory]:
-    "The pair with its texts exchanged: the newer's comes first, at the older's date."
-    return replace(p.newer, timestamp=p.older.timestamp), replace(p.older, timestamp=p.newer.timestamp)
+Judge = Callable[[Memory, Memory], Judgment]  # Older and newer, to what it says
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #bf4d02c3
 @dataclass(frozen=True)
@@ -111,8 +102,6 @@ class Judged:
     "A pair and what the judge said of it."
     pair: Pair
     said: Judgment
-    back: Judgment | None = None  # Of the turned pair
-    failed: str = ""  # The error, where there was one
 
     @property
     def split(self) -> str: return self.pair.split
@@ -130,23 +119,13 @@ class Judged:
         "Did it find one that is there?"
         return self.emitted and self.pair.positive
 
-# %% ../../nbs/18_evaluation/03_pairs.ipynb #5b95619d
-def _ask(judge: Judge, older: Memory, newer: Memory) -> tuple[Judgment, str]:
-    said, why = None, "no answer"
-    try: said = judge(older, newer)
-    except Exception as e: why = f"{type(e).__name__}: {e}"
-    return (said, "") if said else (Judgment("coexist", None, 0.0, None, why), why)
-
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #2457c357
 def judge_pairs(
     pairs: Iterable[Pair],
     judge: Judge = judge_pair,
 ) -> tuple[Judged, ...]:
-    "What a judge says of each pair, and of each turned pair."
-    def one(p: Pair) -> Judged:
-        (said, failed), (back, also) = _ask(judge, p.older, p.newer), _ask(judge, *swapped(p))
-        return Judged(p, said, back, failed or also)
-    return tuple(map(one, pairs))
+    "What a judge says of each pair."
+    return tuple(Judged(p, judge(p.older, p.newer)) for p in pairs)
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #a3e903a0
 @dataclass(frozen=True)
@@ -156,10 +135,8 @@ class Scores(Scored):
     precision: Share  # Of the supersessions found
     recall: Share  # Of those that are there
     traps: Share  # Traps it fell into: a supersession found where there is none, though it looks like one
-    wrong_direction: Share  # Turned pairs in which it reads a supersession from the words
     kinds: Mapping[str, Mapping[str, int]]  # full or partial, where it was right that there is one
     relations: Table
-    failed: int  # Pairs that the judge failed on
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #5aff0af7
 def score(judged: Sequence[Judged]) -> Scores:
@@ -169,11 +146,8 @@ def score(judged: Sequence[Judged]) -> Scores:
         n=len(judged), precision=share(x.right for x in found),
         recall=share(x.right for x in judged if x.pair.positive),
         traps=share(x.emitted for x in judged if x.pair.kind in TRAPS),
-        wrong_direction=share(x.back.relation == "supersede" and x.back.code not in BY_DATE
-                              for x in judged if x.back),
         kinds=Table((x.pair.label, x.said.kind or "full") for x in found if x.right).counts(),
-        relations=Table((x.pair.relation, x.said.relation) for x in judged if x.pair.relation),
-        failed=sum(bool(x.failed) for x in judged))
+        relations=Table((x.pair.relation, x.said.relation) for x in judged if x.pair.relation))
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #fb74f366
 def score_pairs(
@@ -189,7 +163,7 @@ def score_pairs(
 @dataclass(frozen=True)
 class Failure(Scored):
     "A mistake on a pair that may be looked at."
-    # failed, false, kind (full or partial), missed, relation; candidate for a pair that was not even judged
+    # false, kind (full or partial), missed, relation; candidate for a pair that was not even judged
     what: str
     id: str
     source: str
@@ -209,16 +183,16 @@ def _failure(what: str, p: Pair, said: str = "", reason: str = "") -> Failure:
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #4adf293a
 def failures(judged: Iterable[Judged]) -> tuple[Failure, ...]:
     "False supersessions first, then wrong kinds, misses and other relations; none of the locked half."
-    out, order = [], ("failed", "false", "kind", "missed", "relation")
+    out, order = [], ("false", "kind", "missed", "relation")
     for x in unlocked_rows(judged):
-        is_ = {"failed": bool(x.failed), "false": x.emitted and not x.pair.positive,
+        is_ = {"false": x.emitted and not x.pair.positive,
                "kind": x.right and (x.said.kind or "full") != x.pair.label,
                "missed": x.pair.positive and not x.emitted,
                "relation": x.pair.relation not in (None, x.said.relation)}
         what = next((name for name in order if is_[name]), "")
         said = (f"{x.said.relation} {x.said.kind or ''}".strip()
                 + f" {x.said.confidence:.2f} {x.said.code or ''}".rstrip())
-        reason = x.failed or x.said.reason + (f": “{x.said.span}”" if x.said.span else "")
+        reason = x.said.reason + (f": “{x.said.span}”" if x.said.span else "")
         if what: out.append(_failure(what, x.pair, said, reason))
     return tuple(sorted(out, key=lambda f: (order.index(f.what), f.source, f.id)))
 

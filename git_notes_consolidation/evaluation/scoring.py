@@ -33,9 +33,9 @@ def wilson(
     "The 95 % interval of a share."
     if not 0 <= k <= n: raise ValueError(f"{k} of {n} is no share")
     if not n: return 0.0, 1.0
-    p, z, zz = k / n, 1.96, 1.96 ** 2
-    middle, half = p + zz / (2 * n), z * math.sqrt(p * (1 - p) / n + zz / (4 * n * n))
-    return (middle - half) / (1 + zz / n) if k else 0.0, (middle + half) / (1 + zz / n) if k < n else 1.0
+    zz = 1.96 ** 2
+    middle, half = k + zz / 2, math.sqrt(zz * (k * (n - k) / n + zz / 4))
+    return max(middle - half, 0.0) / (n + zz), min((middle + half) / (n + zz), 1.0)
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #423b4503
 def plain(x: Any) -> Any:

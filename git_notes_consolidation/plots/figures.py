@@ -4,7 +4,7 @@
 
 # %% ../../nbs/02_plots/01_figures.ipynb #19d8d701
 from __future__ import annotations
-import math
+import html, math
 import numpy as np
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,7 +73,7 @@ def hatch_marker(colour: str | list[str], shape: str | list[str]) -> dict[str, A
 # %% ../../nbs/02_plots/01_figures.ipynb #7b3d997e
 def escape_markup(text: str) -> str:
     "Without the markup that plotly would render: a memory's text is anybody's."
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return html.escape(text, quote=False)
 
 
 def short_label(text: str, most: int = 110) -> str:
@@ -90,14 +90,14 @@ def marked_text(
     marks: Iterable[tuple[int, int, str]],  # Start, end, what is said of the place; in order
 ) -> HTML:
     "A text with places in it underlined and named."
-    html, at = list[str](), 0
+    whole, at = "", 0
     for (start, end, note), colour in zip(marks, cycle(COLOURS)):
         style = f"background:none;color:inherit;border-bottom:3px solid {colour}"
-        html += [escape_markup(text[at:start]), f'<mark style="{style}">', escape_markup(text[start:end]),
-                 "</mark>", f"<sup> {escape_markup(note)}</sup>" if note else ""]
+        whole += (f'{escape_markup(text[at:start])}<mark style="{style}">{escape_markup(text[start:end])}</mark>'
+                  + (f"<sup> {escape_markup(note)}</sup>" if note else ""))
         at = end
-    whole = "".join((*html, escape_markup(text[at:])))
-    shown: HTML = need("IPython.display", "notebook").HTML("<p>" + whole.replace("\n", "<br>") + "</p>")
+    whole = (whole + escape_markup(text[at:])).replace("\n", "<br>")
+    shown: HTML = need("IPython.display", "notebook").HTML(f"<p>{whole}</p>")
     return shown
 
 # %% ../../nbs/02_plots/01_figures.ipynb #4f9c0d9e
