@@ -157,7 +157,7 @@ def _or_asked(older: Memory, newer: Memory) -> bool:
     return j.relation == "supersede" and j.confidence >= WORTH_ASKING
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #199ddd4d
-def judge_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
+def judge_bench(path: Path | None, _: Any) -> Bench:
     "Labelled pairs; drawn by the project that they are about."
     path = path or fixture("supersession")
     pairs, projects = load_pairs(path), defaultdict[str, list[Pair]](list)
@@ -203,7 +203,7 @@ def by_recall(questions: Iterable[str], memories: Sequence[Memory]) -> Callable[
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #a9200a42
 def question_bench(own_embedder: bool, package: Mapping[str, Any], baselines: Mapping[str, Any],
-                   path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
+                   path: Path | None, memories: Sequence[Memory] | None) -> Bench:
     "Questions, each of which was asked by itself."
     known = [*(memories or sample_memories())]
     questions = load_questions(path) if path else sample_questions(known)
@@ -229,7 +229,7 @@ DECAYS: dict[str, Callable[[Snapshots], np.ndarray]] = {
     "ACT-R": base_level_of_three}
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #a1f9887d
-def decay_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
+def decay_bench(path: Path | None, _: Any) -> Bench:
     "Was what scores high touched within thirty days?"
     path = path or fixture("file_events", "csv.gz")
     touches, most = ([file_touches(open_repo(path))], 20_000) if path.is_dir() else (read_touches(path), 1000)
@@ -259,7 +259,7 @@ SUMMARIZERS: dict[str, Callable[[Sequence[Memory]], str]] = {
     "the newest memory": lambda ms: max(ms, key=lambda m: m.timestamp).text}
 
 
-def summarizer_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
+def summarizer_bench(_: Any, memories: Sequence[Memory] | None) -> Bench:
     by_id = {m.id: m for m in memories or sample_memories()}
     rows = dict(zip(by_id, LexicalEmbedder().embed([m.text for m in by_id.values()])))
     clusters = cluster_memories([*by_id.values()], rows, SubconsciousnessConfig())

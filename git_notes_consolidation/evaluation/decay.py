@@ -18,7 +18,7 @@ from ..store.events import Events
 from ..store.git import Repo, git
 
 # %% auto #0
-__all__ = ['changes', 'file_touches', 'memory_touches', 'too_few', 'Tuned', 'compare_models', 'tuned']
+__all__ = ['file_touches', 'memory_touches', 'too_few', 'Tuned', 'compare_models', 'tuned']
 
 # %% ../../nbs/18_evaluation/06_decay.ipynb #8734bbd7
 def changes(

@@ -23,8 +23,8 @@ from ..consolidation.scan import living_memories, Scanned
 from ..consolidation.relate import candidates
 
 # %% auto #0
-__all__ = ['Judge', 'Pair', 'pair_of', 'load_pairs', 'Judged', 'judge_pairs', 'Scores', 'score', 'Failure', 'failures',
-           'report_of', 'evaluate_pairs', 'evaluate_candidates']
+__all__ = ['Pair', 'pair_of', 'load_pairs', 'Judged', 'judge_pairs', 'Scores', 'Failure', 'report_of', 'evaluate_pairs',
+           'evaluate_candidates']
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #734d0654
 @labelled(frozen=True)

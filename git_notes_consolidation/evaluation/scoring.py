@@ -5,7 +5,7 @@
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #686a615e
 from __future__ import annotations
 import json, math, re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -21,9 +21,9 @@ from ..recall.search import MemoryResult
 from ..core.memory import as_utc, Memory
 
 # %% auto #0
-__all__ = ['RELATIONS', 'LOCKED', 'wilson', 'plain', 'Share', 'share', 'Table', 'Scored', 'Report', 'Row', 'score_groups',
-           'DataError', 'read_row', 'load_rows', 'fixture', 'unlocked_rows', 'load_dated', 'Outcome', 'outcome',
-           'Accuracy', 'evaluate_dates', 'load_questions', 'sample_questions', 'evaluate_recall']
+__all__ = ['RELATIONS', 'LOCKED', 'wilson', 'Share', 'share', 'Table', 'Report', 'Row', 'DataError', 'load_rows', 'fixture',
+           'unlocked_rows', 'load_dated', 'Outcome', 'outcome', 'Accuracy', 'evaluate_dates', 'load_questions',
+           'sample_questions', 'evaluate_recall']
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #98c1d2a4
 def wilson(
@@ -280,9 +280,8 @@ _DAY = timedelta(days=1)
 def _right(grain: str, a: datetime, b: datetime, gold: Interval) -> bool:
     start, end = gold
     if grain in ("day", "part"): return a.date() == start.date()
-    if grain == "hour": return a.replace(minute=0, second=0, microsecond=0) == start
-    if grain in ("minute", "second"): return a.replace(second=0, microsecond=0) == start.replace(second=0)
     if grain.startswith("interval"): return a.date() == start.date() and (end is None or abs(b - end) <= _DAY)
+    if grain in ("hour", "minute"): end = start + timedelta(**{f"{grain}s": 1})
     return end is not None and start <= a < end
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #5f8fe2ce
@@ -373,15 +372,11 @@ def load_questions(
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #2bbc9fdb
 def sample_questions(memories: Iterable[Memory]) -> tuple[Question, ...]:
-    "The sample's questions, with the memories that answer them."
-    titles: dict[str, set[str]] = defaultdict(set)
-    for m in memories: titles[m.summary].add(m.id)
-    rows = [*map(json.loads, fixture("sample_questions").read_text(encoding="utf-8").splitlines())]
-    lost = [t for r in rows for t in r["answers"] if t not in titles]
-    if lost: raise DataError(f"no memory of the sample is called {lost[0]!r}")
-    return tuple(Question(f"sample-{i:02}", r["question"],
-                          frozenset().union(*(titles[t] for t in r["answers"]))) for i,
-                          r in enumerate(rows, 1))
+    "The questions about the sample."
+    rows, known = load_questions(fixture("sample_questions")), {m.id for m in memories}
+    if any(known.isdisjoint(q.keys) for q in rows):
+        raise DataError("the package's questions are about its sample: give your memories questions of their own")
+    return rows
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #6d7eff93
 def answer_rank(q: Question, results: Sequence[MemoryResult]) -> float:

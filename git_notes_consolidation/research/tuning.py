@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['Answer', 'answer', 'preset', 'Needed', 'needed_rows', 'Found', 'found_by', 'pictures', 'Panel', 'layout', 'tune']
+__all__ = ['Answer', 'answer', 'preset', 'pictures', 'Panel', 'tune']
 
 # %% ../../nbs/20_research/02_tuning.ipynb #29bab0f2
 def present_tiers(c: Corpus) -> list[str]:
