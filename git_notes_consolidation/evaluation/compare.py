@@ -26,7 +26,7 @@ from .pairs import Pair, TRAPS, load_pairs
 from .stories import write_project
 from .scoring import (
     fixture, load_questions, plain, Question, sample_questions, wilson)
-from ..plots.figures import COLOURS, escape_markup, figure, rounded
+from ..plots.figures import COLOURS, figure, rounded
 from ..recall.rank import content_words
 from ..recall.search import RetrievalMode, own_order
 from ..recall.service import open_recall
@@ -300,11 +300,6 @@ class Comparison:
                    [[f"{x.name}{' (yours)' * (x.role == 'yours')}", str(x.value or "–"),
                      "{:+.3f} [{:+.3f}, {:+.3f}]".format(*x.difference) if x.difference else "–", f"{x.n:,}"]
                     for x in self.lines if (x.kind, x.measure) == (kind, measure)])
-
-    def _repr_html_(self) -> str:
-        frame = need("pandas", "notebook").DataFrame
-        return "".join(f"<p>{escape_markup(title)}</p>{frame(rows, columns=columns).to_html(index=False)}"
-                       for title, columns, rows in self.tables())
 
     def __repr__(self) -> str:
         lines = ((title, *("  {:29} {:20} {:23} {}".format(*row) for row in rows))

@@ -69,21 +69,17 @@ def memory_touches(
 
 def _reads(events: Events, waiting: Mapping[str, Iterable[tuple[str, datetime]]]) -> Iterable[
     tuple[str, datetime]]:
-    counts: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
-    for _, _, r in events.records:
-        if r.get("kind") == "access" and type(r.get("count")) is int and isinstance(r.get("at"), str):
-            counts[str(r.get("memory")), str(r.get("clone"))].append((r["count"], r["at"]))
-    for (i, _), told in counts.items():
+    counts: dict[tuple[str, str], list[tuple[int, datetime]]] = defaultdict(list)
+    for r in (r for _, _, r in events.records if r["kind"] == "access"):
+        try: told = str(r["memory"]), str(r["clone"]), int(r["count"]), as_utc(datetime.fromisoformat(r["at"]))
+        except (KeyError, TypeError, ValueError, OverflowError): continue  # Anybody may have written it
+        counts[told[:2]].append(told[2:])
+    for (i, _), rows in counts.items():
         before = 0
-        for n, at in sorted(told):
-            yield from [(i, when)] * min(n - before, 100) if (when := _moment(at)) else ()
+        for n, at in sorted(rows):
+            yield from [(i, at)] * min(n - before, 100)
             before = max(n, before)
     for i, asked in waiting.items(): yield from ((i, as_utc(at)) for _, at in asked)
-
-
-def _moment(text: str) -> datetime | None:
-    try: return as_utc(datetime.fromisoformat(text))
-    except ValueError: return None
 
 # %% ../../nbs/18_evaluation/06_decay.ipynb #8caa30f5
 LEAST_NEEDED, LEAST_ROWS = 50, 500
@@ -127,9 +123,6 @@ class Tuned:
                 "notes": list(self.notes), "fitted":
                 {"model": f.model.name, "exponent": f.parameter, "intercept": f.intercept, "slope": f.slope}}
 
-# %% ../../nbs/18_evaluation/06_decay.ipynb #9d6558d2
-OURS = CANDIDATES[-1].name
-
 # %% ../../nbs/18_evaluation/06_decay.ipynb #a3a6347d
 def compare_models(
     s: Snapshots,
@@ -146,17 +139,17 @@ def tuned(
     files: Snapshots,
 ) -> Tuned:
     "Fit to the reads if there are enough, else to the files, else keep the twelve projects' numbers."
-    reads, files = (sampled(s, 100_000) for s in (reads, files))  # Of more, so many are drawn
-    short = {what: too_few(s, what) for what, s in (("reads", reads), ("files", files))}
+    ways = {what: sampled(s, 100_000) for what, s in (("reads", reads), ("files", files))}  # So many are drawn
+    short = {what: too_few(s, what) for what, s in ways.items()}
     notes = [f"too few to fit to, {why}" for why in short.values() if why]
     source = next((what for what, why in short.items() if not why), "")
     if not source:
         return Tuned("twelve projects", len(reads), int(reads.needed.sum()), {}, TWELVE, {}, tuple(notes))
     if source == "files": notes.append("fitted to the edits of files, which stand in for reads: a proxy")
-    s = reads if source == "reads" else files
+    s = ways[source]
     table, best = compare_models(s), fit(CANDIDATES[-1], s)
-    better = (table[OURS]["log_loss"] <= table["designs' score"]["log_loss"]
-              and table[OURS]["auc"] >= table["designs' score"]["auc"] - 0.005)
+    ours, designs = table[best.model.name], table["designs' score"]
+    better = ours["log_loss"] <= designs["log_loss"] and ours["auc"] >= designs["auc"] - 0.005
     if better and best.parameter in (EXPONENTS[0], EXPONENTS[-1]):
         notes.append("the exponent is at the end of those that are tried: the fit would go further")
     if not better:

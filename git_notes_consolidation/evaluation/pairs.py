@@ -181,20 +181,22 @@ def _failure(what: str, p: Pair, said: str = "", reason: str = "") -> Failure:
                    str(p.row.get("evidence") or ""))
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #4adf293a
+def _mistake(x: Judged) -> str:
+    "What is wrong with it; empty where nothing is."
+    if x.emitted and not x.pair.positive: return "false"
+    if x.right and (x.said.kind or "full") != x.pair.label: return "kind"
+    if x.pair.positive and not x.emitted: return "missed"
+    return "" if x.pair.relation in (None, x.said.relation) else "relation"
+
+
 def failures(judged: Iterable[Judged]) -> tuple[Failure, ...]:
     "False supersessions first, then wrong kinds, misses and other relations; none of the locked half."
-    out, order = [], ("false", "kind", "missed", "relation")
+    out = []
     for x in unlocked_rows(judged):
-        is_ = {"false": x.emitted and not x.pair.positive,
-               "kind": x.right and (x.said.kind or "full") != x.pair.label,
-               "missed": x.pair.positive and not x.emitted,
-               "relation": x.pair.relation not in (None, x.said.relation)}
-        what = next((name for name in order if is_[name]), "")
-        said = (f"{x.said.relation} {x.said.kind or ''}".strip()
-                + f" {x.said.confidence:.2f} {x.said.code or ''}".rstrip())
+        said = f"{x.said.relation} {x.said.kind or ''} {x.said.confidence:.2f} {x.said.code or ''}"
         reason = x.said.reason + (f": “{x.said.span}”" if x.said.span else "")
-        if what: out.append(_failure(what, x.pair, said, reason))
-    return tuple(sorted(out, key=lambda f: (order.index(f.what), f.source, f.id)))
+        if what := _mistake(x): out.append(_failure(what, x.pair, " ".join(said.split()), reason))
+    return tuple(sorted(out, key=lambda f: (f.what, f.source, f.id)))
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #30855845
 def report_of(judged: Sequence[Judged]) -> Report[Scores]:
@@ -205,12 +207,6 @@ def report_of(judged: Sequence[Judged]) -> Report[Scores]:
 def evaluate_pairs(pairs: Iterable[Pair], judge: Judge = judge_pair) -> Report[Scores]:
     "Ask a judge about every pair, and count."
     return report_of(judge_pairs(pairs, judge))
-
-# %% ../../nbs/18_evaluation/03_pairs.ipynb #3e8bfb77
-def document_pool(pairs: Iterable[Pair]) -> tuple[Memory, ...]:  # Oldest first
-    "Every document once; where a pair gives less of it, the longest."
-    docs = sorted((m for p in pairs for m in (p.older, p.newer)), key=lambda m: (len(m.content), m.content))
-    return living_memories({m.id: m for m in docs}.values())
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #5ce0ceb3
 def scan_of(
@@ -224,11 +220,6 @@ def scan_of(
                    config=config,
                    now=memories[-1].timestamp, lexical=words.embed(texts) if embedder.name != words.name
                    else None)
-
-
-def candidate_pairs(s: Scanned) -> set[tuple[str, str]]:  # Newer, older
-    "The pairs that the pipeline would judge."
-    return {(s.memories[c[0]].id, s.memories[c[1]].id) for c in candidates(s, s.memories)}
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #c43add0b
 @dataclass(frozen=True)
@@ -250,8 +241,10 @@ def evaluate_candidates(
     near, size, cost = set[str](), 0, 0
     for source in sorted({p.source for p in pairs}):
         mine = [p for p in pairs if p.source == source]
-        documents = document_pool(mine)
-        found = candidate_pairs(replace(scan_of(documents, embedder, config), nearest=(k, min(k, 5))))
+        docs = sorted((m for p in mine for m in (p.older, p.newer)), key=lambda m: (len(m.content), m.content))
+        documents = living_memories({m.id: m for m in docs}.values())  # Of a document the longest text
+        s = replace(scan_of(documents, embedder, config), nearest=(k, min(k, 5)))
+        found = {(documents[i].id, documents[j].id) for i, j, _ in candidates(s, documents)}
         near |= {p.id for p in mine if (p.newer.id, p.older.id) in found
                  or p.newer.timestamp == p.older.timestamp and (p.older.id, p.newer.id) in found}
         size, cost = size + len(documents), cost + len(found)

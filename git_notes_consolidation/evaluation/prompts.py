@@ -209,12 +209,13 @@ def try_prompt(
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #3a879de2
 def trial_row(t: Trial) -> dict[str, Any]:
     "Its line in the comparison."
+    def of(s: Share) -> str: return f"{s.k} of {s.n}"
     return {
         "prompt": t.name, "not answered": len(t.unanswered),
-        "answers taken": f"{t.answered.k} of {t.answered.n}", "precision": t.precision,
+        "answers taken": of(t.answered), "precision": t.precision,
         "recall": t.recall, "done wrongly": t.wrong.k,
-        "right of the four": f"{t.scores.done.right.k} of {t.scores.done.right.n}",
-        "questions": f"{t.asked.k} of {t.asked.n} right", "calls": t.usage.calls,
+        "right of the four": of(t.scores.done.right),
+        "questions": f"{of(t.asked)} right", "calls": t.usage.calls,
         "tokens in": t.usage.tokens_in, "tokens out": t.usage.tokens_out,
         "cost": f"${t.usage.cost:.4f}" if t.usage.cost else "–"
     }
