@@ -4,7 +4,7 @@
 
 # %% ../../nbs/02_plots/01_figures.ipynb #19d8d701
 from __future__ import annotations
-import math
+import html, math
 import numpy as np
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -73,7 +73,7 @@ def hatch_marker(colour: str | list[str], shape: str | list[str]) -> dict[str, A
 # %% ../../nbs/02_plots/01_figures.ipynb #7b3d997e
 def escape_markup(text: str) -> str:
     "Without the markup that plotly would render: a memory's text is anybody's."
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return html.escape(text, quote=False)
 
 
 def short_label(text: str, most: int = 110) -> str:
@@ -90,14 +90,14 @@ def marked_text(
     marks: Iterable[tuple[int, int, str]],  # Start, end, what is said of the place; in order
 ) -> HTML:
     "A text with places in it underlined and named."
-    html, at = list[str](), 0
+    whole, at = "", 0
     for (start, end, note), colour in zip(marks, cycle(COLOURS)):
         style = f"background:none;color:inherit;border-bottom:3px solid {colour}"
-        html += [escape_markup(text[at:start]), f'<mark style="{style}">', escape_markup(text[start:end]),
-                 "</mark>", f"<sup> {escape_markup(note)}</sup>" if note else ""]
+        whole += (f'{escape_markup(text[at:start])}<mark style="{style}">{escape_markup(text[start:end])}</mark>'
+                  + (f"<sup> {escape_markup(note)}</sup>" if note else ""))
         at = end
-    whole = "".join((*html, escape_markup(text[at:])))
-    shown: HTML = need("IPython.display", "notebook").HTML("<p>" + whole.replace("\n", "<br>") + "</p>")
+    whole = (whole + escape_markup(text[at:])).replace("\n", "<br>")
+    shown: HTML = need("IPython.display", "notebook").HTML(f"<p>{whole}</p>")
     return shown
 
 # %% ../../nbs/02_plots/01_figures.ipynb #4f9c0d9e
@@ -147,18 +147,17 @@ def confusion_heatmap(
     y: str = "what is right",
 ) -> Figure:
     "What was taken for what."
-    rows, columns = list(counts), list(dict.fromkeys(
-        [*counts, *(said for row in counts.values() for said in row)]))
-    numbers = [[int(counts[gold].get(said, 0)) for said in columns] for gold in rows]
+    columns = [*dict.fromkeys([*counts, *(said for row in counts.values() for said in row)])]
+    numbers = [[int(row.get(said, 0)) for said in columns] for row in counts.values()]
     shades = [[round(n / max(sum(row), 1), 3) for n in row] for row in numbers]
     cells = {"type": "heatmap", "x": columns,
-             "y": [f"{gold} ({sum(row)})" for gold, row in zip(rows, numbers)],
+             "y": [f"{gold} ({sum(row)})" for gold, row in zip(counts, numbers)],
              "z": shades, "zmin": 0, "zmax": 1,
              "text": numbers, "texttemplate": "%{text}", "textfont": {"size": 15},
              "colorscale": [[0, "#FFFFFF"], [1, "#333333"]], "xgap": 2, "ygap": 2, "showscale": False,
              "hovertemplate": "%{z:.0%} of %{y}<extra></extra>"}
     return figure([cells], x=x, y=y, yaxis_autorange="reversed", plot_bgcolor="#CCC",
-                  height=160 + 50 * len(rows))
+                  height=160 + 50 * len(counts))
 
 # %% ../../nbs/02_plots/01_figures.ipynb #1d685485
 def umap_layout(
@@ -168,28 +167,22 @@ def umap_layout(
     "Places in the plane, similar memories close together."
     X = np.asarray(X, np.float32)
     if len(X) < 15: return _main_axes(X)
-    umap = need("umap.umap_", "notebook")
+    umap = need("umap.umap_", "notebook")  # 1.577, 0.8951: its a and b for its own least distance, 0.1
     places, _ = umap.simplicial_set_embedding(
-        X, _neighbour_graph(X), 2, 1.0, *_NEAR, gamma=1.0, negative_sample_rate=5, n_epochs=500,
+        X, _neighbour_graph(X), 2, 1.0, 1.577, 0.8951, gamma=1.0, negative_sample_rate=5, n_epochs=500,
         init=_main_axes(X), random_state=np.random.RandomState(seed), metric="cosine",
         metric_kwds={}, densmap=False, densmap_kwds={}, output_dens=False)
     return np.asarray(places, float)
 
 
-_NEAR = 1.577, 0.8951  # UMAP's a and b for its own least distance, 0.1
-
-
 def _neighbour_graph(X: np.ndarray, k: int = 14) -> Any:
-    "UMAP's fuzzy graph: each memory and its nearest, the nearest with weight one."
+    "A fuzzy graph as UMAP's: each memory and its nearest, the nearest with weight one."
     nearest = need("sklearn.neighbors", "notebook").NearestNeighbors(n_neighbors=k, metric="cosine")
     far, near = nearest.fit(X).kneighbors()
-    far, low, high = far - far.min(1, keepdims=True), np.full((len(X), 1), 1e-6), np.full((len(X), 1), 1e3)
-    for _ in range(50):  # The width at which the weights add up to log2 k
-        mid = np.sqrt(low * high)
-        much = np.exp(-far / mid).sum(1, keepdims=True) > math.log2(k)
-        low, high = np.where(much, low, mid), np.where(much, mid, high)
+    far = far - far.min(1, keepdims=True)
+    weights = np.exp(-2 * far / np.maximum(far.mean(1, keepdims=True), 1e-6))
     rows = np.repeat(np.arange(len(X)), k), near.ravel()
-    one_way = need("scipy.sparse", "notebook").csr_array((np.exp(-far / low).ravel(), rows), (len(X),) * 2)
+    one_way = need("scipy.sparse", "notebook").csr_array((weights.ravel(), rows), (len(X),) * 2)
     return (one_way + one_way.T - one_way * one_way.T).tocoo()
 
 

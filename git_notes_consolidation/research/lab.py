@@ -70,8 +70,8 @@ class Corpus:
         return tuple(m for m in self.memories if self.shown_for.get(m.id, m.id) == m.id)
 
     def __str__(self) -> str:
-        first, last = (f(m.timestamp for m in self.memories) for f in (min, max))
-        return f"{self.name}: {len(self.memories):,} memories from {first:%Y-%m-%d} to {last:%Y-%m-%d}"
+        first, last = (f"{self.memories[i].timestamp:%Y-%m-%d}" for i in (0, -1))
+        return f"{self.name}: {len(self.memories):,} memories from {first} to {last}"
 
 # %% ../../nbs/20_research/01_lab.ipynb #8a3fd2b7
 def load_corpus(

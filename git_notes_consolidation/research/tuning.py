@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from difflib import unified_diff
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TYPE_CHECKING
 import numpy as np
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['Answer', 'answer', 'preset', 'Needed', 'needed_rows', 'Found', 'found_by', 'pictures', 'Panel', 'layout', 'tune']
+__all__ = ['tune', 'Answer', 'answer', 'preset', 'pictures', 'Panel']
 
 # %% ../../nbs/20_research/02_tuning.ipynb #29bab0f2
 def present_tiers(c: Corpus) -> list[str]:
@@ -99,13 +99,16 @@ def answer(
                       config.min_cluster_size, config.max_cluster_size))
 
 # %% ../../nbs/20_research/02_tuning.ipynb #c675cabf
+_SCORING = tuple(f.name for f in fields(RetentionSettings))
+
+
 def preset(
     name: str,  # One of `PRESETS`
     base: SubconsciousnessConfig,
 ) -> SubconsciousnessConfig:
     "The settings of a preset, and all else as it is."
     scoring = RetentionConfig.preset(name)
-    return replace(base, **{f.name: getattr(scoring, f.name) for f in fields(RetentionSettings)})
+    return replace(base, **{k: getattr(scoring, k) for k in _SCORING})
 
 # %% ../../nbs/20_research/02_tuning.ipynb #56055a6b
 class Needed(NamedTuple):
@@ -114,7 +117,7 @@ class Needed(NamedTuple):
     source: str
 
 
-@lru_cache(maxsize=1)
+@cache
 def _public_rows() -> Snapshots:
     return sampled(snapshots(read_touches(fixture("file_events", "csv.gz"))), 2000)
 
@@ -229,7 +232,7 @@ def settings_at(
 ) -> SubconsciousnessConfig:
     "The configuration of these places, or its own refusal."
     stood = slider_positions(base, own)
-    moved: dict[str, Any] = {k: v if isinstance(v, int) else round(v, 9) for k, v in at.items()
+    moved: dict[str, Any] = {k: round(v, 9) for k, v in at.items()
                              if not math.isclose(v, stood[k], rel_tol=1e-8)}
     if moved.keys() & _WEIGHTS:
         moved |= {k: round(w, 9) for k, w in weights(*(at[name] for name in _WEIGHTS)).items()}
@@ -296,39 +299,33 @@ class SettingsFile:
         folder: str,  # Top of a worktree; empty where there is none
     ) -> None:
         w = need("ipywidgets", "notebook")
-        self.wanted, self.folder = wanted, folder
-        self.draft: Draft | None = None
+        self.wanted, self.folder, self.note, self.box = wanted, folder, w.HTML(), w.VBox()
         self.show = w.Button(description="write these settings…", layout={"width": "auto"})
-        self.save = w.Button(description="write it", disabled=True, button_style="primary")
-        self.note = w.HTML()
-        self.box = w.VBox([self.save, self.note], layout={"display": "none"})
         self.show.on_click(self.look)
-        self.save.on_click(self.write)
 
     def look(self, _: Any = None) -> None:
         "What would change in the file."
-        self.forget()
-        self.box.layout.display = ""
+        self.box.children = [self.note]
         with report_progress(self.note, ""):
             if not self.folder: raise ConfigError("no worktree, no file: put your repository's path above")
-            self.draft = d = Draft(self.folder, self.wanted())
+            d = Draft(self.folder, self.wanted())
             rows = unified_diff((d.before or "").splitlines(), d.text.splitlines(), "as it is",
                                  "as it would be", lineterm="")
             diff = "\n".join((f"{len(d.values)} of the settings change in {d.path}", *rows))
-            self.save.disabled = not d.values
             self.note.value = f"<pre style='margin:0;line-height:1.3'>{escape_markup(diff)}</pre>"
+            save = need("ipywidgets", "notebook").Button(description="write it", button_style="primary")
+            save.on_click(lambda _: self.write(d) if save in self.box.children else None)
+            if d.values: self.box.children = [save, self.note]
 
-    def write(self, _: Any = None) -> None:
+    def write(self, shown: Draft) -> None:
         "Write what was shown."
-        if self.draft is None: return
+        self.box.children = [self.note]
         with report_progress(self.note, ""):
-            self.note.value = escape_markup(
-                f"written to {self.draft.write()}; gnc config shows what holds now")
-        self.draft, self.save.disabled = None, True
+            self.note.value = escape_markup(f"written to {shown.write()}; gnc config shows what holds now")
 
     def forget(self) -> None:
         "What was shown holds no longer."
-        self.draft, self.save.disabled, self.note.value = None, True, ""
+        self.box.children, self.note.value = [], ""
 
 # %% ../../nbs/20_research/02_tuning.ipynb #91a0f7c2
 _STYLE = """<style>
@@ -344,7 +341,7 @@ _STYLE = """<style>
 
 def panel_settings(config: SubconsciousnessConfig) -> dict[str, Any]:
     "What the panel decides, and a file is to say: all that scores, and what has a slider."
-    return {name: getattr(config, name) for name in (*(f.name for f in fields(RetentionSettings)), *_RANGES)}
+    return {name: getattr(config, name) for name in (*_SCORING, *_RANGES)}
 
 
 _FRAMES: dict[str, dict[str, Any]] = {  # What is not as in the other figures
@@ -473,7 +470,7 @@ HALF_LIVES = range(15, 361, 15)
 
 
 class TuningDesk(Desk):
-    "Whose memories, and the panel over them."
+    "Sliders over a repository's memories; nothing is written but by the button that says so."
     panel: Panel
 
     def __init__(self, repo: Path | str = "") -> None:
@@ -504,8 +501,4 @@ class TuningDesk(Desk):
                    "font": {"size": 15}})
 
 # %% ../../nbs/20_research/02_tuning.ipynb #e0ebd968
-def tune(
-    repo: Path | str = "",  # Of a repository; empty for the sample
-) -> TuningDesk:
-    "Sliders over a repository's memories; nothing is written but by the button that says so."
-    return TuningDesk(repo)
+tune = TuningDesk  # Of a repository's path; empty for the sample

@@ -41,7 +41,7 @@ def commands(home):
             f"explain {m} --edges": ("Replaced by: 1", "“Supersedes ADR-000”", "Summarized in: 1"),
             "status --summaries": ("Summaries", "conf."), f"explain {s}": ("Sources", "characters"),
             "doctor --strict": ("Checked", "All invariants hold."),
-            "research evaluate supersession": ("Supersessions in 300 labelled pairs", "chains", "locked"), "config": ("retention", "hot_threshold", "default")}
+            "research evaluate supersession": ("Supersessions in 300 labelled pairs", "locked"), "config": ("retention", "hot_threshold", "default")}
 
 
 @pytest.mark.slow

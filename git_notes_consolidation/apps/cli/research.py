@@ -91,27 +91,23 @@ def _environment(call: Call) -> Any:
     return outside(os.environ, top)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #243d28d0
-def _supersession(call: Call, data: Path | None, failures: int, chains: Path | None, four_way: bool
+def _supersession(call: Call, data: Path | None, failures: int, four_way: bool
                   ) -> tuple[str, dict[str, Any]]:
-    "How often a memory that is called outdated is: the judge, the candidates, the chains."
-    from git_notes_consolidation.evaluation import pairs as evaluation_pairs, prompts, scoring, stories
+    "How often a memory that is called outdated is: the judge, and the candidates."
+    from git_notes_consolidation.evaluation import pairs as evaluation_pairs, prompts, scoring
     from git_notes_consolidation.similarity.embedders import get_embedder
     config = load_settings(file=call.config).config
     embedder = get_embedder(config)
     pairs = evaluation_pairs.load_pairs(data or scoring.fixture("supersession"))
-    traced = (stories.load_chains(chains or scoring.fixture("supersession_chains"))
-              if chains or not data else ())
     with _counting(call) as bar:
         judged = evaluation_pairs.judge_pairs(bar.track(pairs, description="pairs"))
         found = evaluation_pairs.evaluate_candidates(
             pairs, embedder, emitted={x.id for x in judged if x.emitted}, config=config)
-        whole = stories.evaluate_chains(
-            bar.track(traced, description="chains"), embedder, config) if traced else None
         ways = prompts.evaluate_four_ways(bar.track(pairs, description="four ways"), embedder, config,
                                           _environment(call)) if four_way else None
     return (f"Supersessions in {len(pairs)} labelled pairs",
             {"pairs": evaluation_pairs.report_of(judged).to_dict(failures),
-             "candidates": found.to_dict(failures), "chains": whole.to_dict(failures) if whole else None}
+             "candidates": found.to_dict(failures)}
             | ({"four_way": ways.to_dict()} if ways else {}))
 
 
@@ -203,8 +199,6 @@ def evaluate(
                                  metavar="NAME"),
     save: Path | None = option("Write the comparison into this file, as JSON to commit.", metavar="FILE"),
     failures: int = option("Show up to N mistakes.", default=0, min=0, metavar="N"),
-    chains: Path | None = option("Supersession: labelled chains. Default: the package's own, unless --data "
-                                 "is given.", metavar="FILE"),
     four_way: bool = flag("--four-way", "Supersession: also what `gnc remember` would do with each newer "
                                         "memory. A configured language model is asked about every pair."),
     llm: str | None = option("Supersession: compare a language model's judgments with those by rule: auto, "
@@ -223,10 +217,10 @@ def evaluate(
         return _show_comparison(call, found, save)
     if what != "supersession":
         refuse_options(ctx, f"does not go with {what}", "what", "data", "failures", only=True)
-    if llm is not None and (four_way or chains): raise Usage("--four-way and --chains do not go with --llm")
+    if llm is not None and four_way: raise Usage("--four-way does not go with --llm")
     if llm is not None: return _try_model(call, llm, data, limit)
     if limit: raise Usage("--limit goes with --llm WHO")
-    more = {"chains": chains, "four_way": four_way} if what == "supersession" else {}
+    more = {"four_way": four_way} if what == "supersession" else {}
     title, document = _SCORES[what](call, data, failures, **more)
     parts = [x for x in (document, *document.values()) if isinstance(x, Mapping)]
     wrong = [r for part in parts for r in part.get("failures") or ()]
@@ -234,7 +228,6 @@ def evaluate(
     call.show(document | ({"compared": beside.to_dict()} if beside else {}),
               *figure_tables(title, document, call.verbose), *(_comparison_tables(beside) if beside else []),
               *_row_table(wrong, failures))
-    if what == "supersession" and document["pairs"]["pooled"]["all"]["failed"]: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #98b0a61e
 def _replies(call: Call) -> Path | str:
