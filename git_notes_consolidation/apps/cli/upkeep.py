@@ -6,7 +6,7 @@
 from __future__ import annotations
 import os, shutil, sys, tempfile, time, typer
 from collections import Counter
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from rich.table import Table
@@ -16,8 +16,7 @@ from ...core.loading import load_settings
 from ...core.memory import sample_memories, SAMPLE_NOW
 from ...core.models import MemoryTier
 from ...store.damage import counted_noun, Finding
-from ...store.events import REFS
-from ...store.git import git, MEM, missing_memories, open_repo, Repo, tips
+from ...store.git import git, MEM, missing_memories, open_repo, tips
 from ...store.reader import write_memories
 from git_notes_consolidation.apps.cli.program import (
     app, argument, Call, DRY_RUN, examples, flag, grid, Lines, option, plain, Row, short, table,
@@ -233,15 +232,9 @@ def _compacted_lines(c: Any, dry_run: bool) -> list[str]:
                    "those refs and run git gc.",
                    f"Undo: gnc doctor compact --restore {c.name}"] if c.name else [])
 
-
-def _histories(repo: Repo, kept: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
-    "The saved histories, with the number of their commits."
-    return [{"name": name, "commits": int(git(repo.path, "rev-list", "--count", *tips.values())),
-             "stores": [s for s in REFS if s in tips]} for name, tips in sorted(kept.items())]
-
 # %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #989f9c95
 @doctor_app.command("compact", epilog=examples(
-    "doctor compact --dry-run", "doctor compact --push origin", "doctor compact --list",
+    "doctor compact --dry-run", "doctor compact --push origin",
     "doctor compact --restore 2026-11-01",
     also="Without `--push` nothing is forced on a remote; the next `gnc sync` with a remote that has the old "
          "commits brings them back, beside the same records."))
@@ -249,21 +242,16 @@ def compact_command(
     ctx: typer.Context,
     push: str | None = option("Replace the refs of this remote too, if they are still what was fetched.",
                               metavar="REMOTE"),
-    list_: bool = flag("--list", "List the saved histories."),
-    restore_: str | None = option("Bring back a saved history, by its name.", "--restore", metavar="NAME"),
+    restore_: str | None = option("Bring back a saved history, by its name; a wrong name lists them.",
+                                  "--restore", metavar="NAME"),
     dry_run: bool = DRY_RUN,
 ) -> None:
     "Squash the commits of our notes, or bring them back. No record is touched."
     from git_notes_consolidation.store import sync as compact
     call: Call = ctx.obj
     repo, now = open_repo(call.repo), call.clock()
-    if sum((list_, restore_ is not None, push is not None, dry_run)) > 1:
-        raise Usage("--list, --restore, --push and --dry-run do not go together")
-    if list_:
-        rows = _histories(repo, compact.histories(repo))
-        found = table("Saved", ("name", "commits", "of"),
-                      [(r["name"], r["commits"], ", ".join(r["stores"])) for r in rows], right=("commits",))
-        return call.show(rows, found if rows else "No saved history: gnc doctor compact makes the first.")
+    if sum((restore_ is not None, push is not None, dry_run)) > 1:
+        raise Usage("--restore, --push and --dry-run do not go together")
     if restore_ is not None:
         return call.show({"restored": restore_, "refs": compact.restore(repo, restore_)},
                          f"{plain(restore_)} is restored beside what was written since.")
