@@ -108,8 +108,7 @@ def _find_dead(
     files: Iterable[Path] | None,  # Default: what agents read
 ) -> tuple[dict[str, list[file_check.Dead]], dict[str, str]]:  # Worst first; and the files' texts
     "What files name that is not there."
-    with call.bar() as bar:
-        bar.add_task("reading files")
+    with call.waiting("Reading files"):
         tree = file_check.read_tree(repo)
         top = Path(repo.worktree or "")
         if files is not None: wanted = [_name_in_notes(p, top) for p in files]
@@ -562,8 +561,7 @@ def _count_entries(path: Path) -> int:
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #cafb94f3
 def _offer_files(call: Call) -> None:
     "Say which files could be imported, and how."
-    with call.bar() as bar:
-        bar.add_task("reading files")
+    with call.waiting("Reading files"):
         found = {name: n for p, name in _importable(call).items() if (n := _count_entries(p))}
     if not found:
         raise Usage("there is no CLAUDE.md, AGENTS.md, memory bank or other file here that holds memories; "

@@ -462,15 +462,13 @@ class Reviewed:
     after: str | None = None  # Where to go on
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #f55e3c6b
-_PER_PAGE = 10
-
-
-def _page(rows: list[dict[str, Any]], after: str | None) -> tuple[list[dict[str, Any]], str | None]:
+def _page(rows: list[dict[str, Any]], after: str | None, most: int = 10
+          ) -> tuple[list[dict[str, Any]], str | None]:
     "The questions behind one, and where to go on."
     begin = next((k for k, q in enumerate(rows, 1) if q["id"] == after), 0)
     if after and not begin:
         raise RepoError(f"there is no open question {visible_text(after, 60)}; begin again without after")
-    page = rows[begin:begin + _PER_PAGE]
+    page = rows[begin:begin + most]
     return page, page[-1]["id"] if begin + len(page) < len(rows) else None
 
 
@@ -538,18 +536,16 @@ def memory_questions(
     there = {m.id: m for m in v.scan.memories}
     rows = [q for q in consolidation_status.questions(v)
             if {q.get("source"), q.get("target")} <= there.keys()]
-    begin, open_ = next((n for n, q in enumerate(rows, 1) if q["id"] == after), 0), len(rows)
-    if after and not begin:  # It was answered: what nobody has seen comes next
-        if after not in workspace.asked: raise RepoError(f"there is no question {visible_text(after, 60)}")
-        rows = [q for q in rows if q["id"] not in workspace.asked]
-    some = rows[begin:begin + limit]
+    open_ = len(rows)
+    if after in workspace.asked - {q["id"] for q in rows}:  # It was answered: what nobody has seen comes next
+        rows, after = [q for q in rows if q["id"] not in workspace.asked], None
+    some, more = _page(rows, after, limit)
     told = llm_prompts.labels(there[q[k]] for q in some for k in ("source", "target"))
     name = {m.id: label for label, m in told.items()}
     workspace.asked |= {q["id"] for q in some}
     pairs = [Pair(q["id"], name[q["source"]], name[q["target"]], visible_text(q.get("type", ""), 40))
              for q in some]
-    return Questions(open_, llm_prompts.fence(told, workspace.session), pairs,
-                     some[-1]["id"] if begin + limit < len(rows) else None)
+    return Questions(open_, llm_prompts.fence(told, workspace.session), pairs, more)
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #4793b475
 @dataclass(frozen=True)
