@@ -374,7 +374,7 @@ def sample_questions(memories: Iterable[Memory]) -> tuple[Question, ...]:
     "The questions about the sample."
     rows, known = load_questions(fixture("sample_questions")), {m.id for m in memories}
     if any(known.isdisjoint(q.keys) for q in rows):
-        raise DataError("the package's questions are about its sample: give your memories questions of their own")
+        raise DataError("the package's questions are about its sample: give your memories their own")
     return rows
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #6d7eff93

@@ -93,8 +93,9 @@ def marked_text(
     whole, at = "", 0
     for (start, end, note), colour in zip(marks, cycle(COLOURS)):
         style = f"background:none;color:inherit;border-bottom:3px solid {colour}"
-        whole += (f'{escape_markup(text[at:start])}<mark style="{style}">{escape_markup(text[start:end])}</mark>'
-                  + (f"<sup> {escape_markup(note)}</sup>" if note else ""))
+        whole += (f'{escape_markup(text[at:start])}<mark style="{style}">'
+                  f'{escape_markup(text[start:end])}</mark>')
+        whole += f"<sup> {escape_markup(note)}</sup>" if note else ""
         at = end
     whole = (whole + escape_markup(text[at:])).replace("\n", "<br>")
     shown: HTML = need("IPython.display", "notebook").HTML(f"<p>{whole}</p>")
