@@ -13,6 +13,7 @@ from pathlib import Path
 from typing import Any
 from ..consolidation.plan import check_blast_radius, Guard
 from ..consolidation.service import run
+from ..consolidation.status import COUNTS
 from ..consolidation.stores import open_service
 from ..core.loading import load_settings, project_file
 from ..core.models import ConsolidationResult
@@ -20,7 +21,7 @@ from ..core.settings import ConfigError
 from ..store.git import NoRepository, open_repo, RepoError
 
 # %% auto #0
-__all__ = ['COUNTS', 'find_repositories', 'Task', 'Outcome', 'sweep']
+__all__ = ['find_repositories', 'Task', 'Outcome', 'sweep']
 
 # %% ../../nbs/19_apps/01_fleet.ipynb #18b6662d
 def repositories_under(
@@ -76,14 +77,6 @@ class Outcome:
     seconds: float = 0.0
     why: str = ""  # It failed
     run_id: str = ""
-
-
-COUNTS = {"memories_processed": "memories", "memories_distinct": "… without duplicates",
-          "duplicates_found": "duplicates linked", "supersessions_detected": "superseded",
-          "clusters_found": "clusters", "summaries_created": "summaries written",
-          "summaries_retired": "summaries retired", "edges_removed": "relations ended",
-          "review_items": "questions written", "relations_found": "other relations",
-          "memories_expired": "expired (retention_days)"}
 
 # %% ../../nbs/19_apps/01_fleet.ipynb #3e10f83e
 def one_line(e: BaseException) -> str:

@@ -33,7 +33,7 @@ def words(text): return " ".join(text.split())
 def commands(home):
     "A call of every command that looks, with the columns or words that people must find in its output."
     m, s = named(home, OVERTURNED).id, next(iter(state_of(home).summaries))
-    return {"consolidate --dry-run": ("Nothing to do",), "log --runs": ("Runs", "3 replaced"),
+    return {"consolidate --dry-run": ("Nothing to do",), "log --runs": ("Runs", "3 superseded"),
             f"log {run_of(home)}": ("Replaced: 3", "by mem_", "“Supersedes ADR-000”", "gnc explain ID"),
             "status": ("memories", "36 in", "without duplicates", "Tiers (duplicates counted once)", "█"), "status -v": ("By namespace", "decisions"),
             "status --tiers": ("By namespace", "archived"), "status --show warm": ("warm: ", "score"),

@@ -60,14 +60,6 @@ def test_a_question_is_answered_by_its_number_in_the_list_that_was_shown(tmp_pat
     assert refused.code == 2 and "gnc review list numbers them" in refused.err
 
 
-@pytest.fixture(scope="module")
-def slept(tmp_path_factory):
-    "The sample after a run."
-    home = made(tmp_path_factory.mktemp("slept") / "repo", sample_memories())
-    run(home, max_change=0.25)
-    return home
-
-
 def test_a_spreadsheet_runs_nothing(tmp_path):
     home = new_repo(tmp_path / "repo", [mem("=HYPERLINK(\"http://x\")")])
     [row] = csv.DictReader(io.StringIO(gnc("export", "--format", "csv", repo=home).out))

@@ -18,10 +18,11 @@ from pathlib import Path
 from rich.progress import MofNCompleteColumn
 from typing import Any, cast
 from .. import fleet as sweeping
+from ..changes import changes
 from .program import (
     Call, DRY_RUN, LLM, LOCAL_ONLY, Lines, Usage, app, argument, examples, flag, latest_run, option,
     parse_date, plain, require_namespace, short, table, why_empty, write_file)
-from .look import change_lines, changes, llm_rows
+from .look import change_lines, llm_rows, problem_lines
 from ...consolidation import (
     service as consolidation_service, status as consolidation_status)
 from ...consolidation.plan import Plan
@@ -51,18 +52,11 @@ def progress(call: Call) -> Iterator[dict[str, Any]]:
                "calls": lambda done, of: bar.update(task, description=f"{done} of {of} asked")}
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #0c367c35
-def _remarks(r: ConsolidationResult, most: int = 10) -> list[str]:
-    "The first errors and warnings."
-    all_ = (*r.errors, *r.warnings)
-    more = [f"! … and {len(all_) - most} more; gnc status -v lists them"] if len(all_) > most else []
-    fix = ["! gnc doctor says how to fix it"] if any("refs/notes/" in w for w in all_) else []
-    return [*(f"! {plain(w)}" for w in all_[:most]), *more, *fix]
-
-
 def report(r: ConsolidationResult, seconds: float | None = None) -> Lines:
     "The result of a run, for people."
-    if not r.changed: return ["Nothing to do: everything is up to date.", *_remarks(r)]
-    counts = [*((label, getattr(r, name)) for name, label in sweeping.COUNTS.items()),
+    told = problem_lines((*r.errors, *r.warnings), 10)
+    if not r.changed: return ["Nothing to do: everything is up to date.", *told]
+    counts = [*((label, getattr(r, name)) for name, label in consolidation_status.COUNTS.items()),
               ("tier moves", len(r.tier_transitions)), *(llm_rows(r.llm) if r.llm else [])]
     head = ("Would change" if r.dry_run else f"Run {short(r.run_id)}") + (
         f", {seconds:.1f} s" if seconds else "")
@@ -71,7 +65,7 @@ def report(r: ConsolidationResult, seconds: float | None = None) -> Lines:
     run = short(r.run_id)
     return [table(head, ("what", "count"), [x for x in counts if x[1]], right=("count",)), "",
             *([table("Tier moves", ("from", "to", "memories"), rows, right=("memories",))] if rows else []),
-            *_remarks(r), *([] if r.dry_run else ["", f"Look: gnc log {run}   Undo: gnc undo {run}"])]
+            *told, *([] if r.dry_run else ["", f"Look: gnc log {run}   Undo: gnc undo {run}"])]
 
 
 def _tier_order(move: tuple[tuple[MemoryTier, MemoryTier], int]) -> tuple[int, ...]:

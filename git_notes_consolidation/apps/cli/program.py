@@ -4,27 +4,27 @@
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #5ca3376d
 from __future__ import annotations
-import io, json, os, re, sys, tempfile, typer
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+import io, json, os, re, sys, typer
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
-from typing import Any, NamedTuple, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 from ... import __version__
+from ..changes import Item, Row, short
 from ...core.memory import as_utc, local_now, moment
 from ...core.loading import load_settings, project_file, Settings
 from ...core.settings import NAMESPACE_IMPORTANCE
 from ...core.startup import FETCH_NOTES, NONE_THERE
 from ...core.visible import visible
 from ...store.git import git, MEM, missing_memories, none_there, open_repo, Repo, tips
-from collections import Counter
 from importlib import import_module
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.write import WritingService
 
 # %% auto #0
-__all__ = ['Row', 'Lines', 'EMPTY', 'app', 'plain', 'table', 'Item', 'evidence', 'listed', 'cut', 'Call', 'examples', 'program',
-           'main']
+__all__ = ['Lines', 'EMPTY', 'app', 'plain', 'table', 'grid', 'listed', 'cut', 'Call', 'examples', 'program', 'main']
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #96daf555
 _RULE = re.compile(r"([^\w\s])\1{5,}")  # A line of one sign, from one side of a terminal to the other
@@ -73,48 +72,34 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]],
     for row in cells: t.add_row(*map(Text, row))
     return t
 
-# %% ../../../nbs/19_apps/03_cli/01_program.ipynb #0d6a80ac
-def short(name: object) -> str:
-    "Enough of a name to type it."
-    return str(name or "")[:12]
-
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #c7b3bdea
-Row = Mapping[str, Any]
 Lines = list[Any]  # Texts and tables to print
 
 
-class Item(NamedTuple):
-    "A memory or a summary in a list."
-    id: str
-    title: str
-    beneath: tuple[tuple[str, str], ...] = ()  # Lines of a short label and a text
-
-
-def evidence(
-    words: str | None,  # Quoted
-    *titles: str,  # Printed above
-    why: str | None = None,  # Used where nothing is quoted
-) -> tuple[tuple[str, str], ...]:
-    "The line with the quoted words; none if a title above says the same."
-    text = f"“{words}”" if words else why or ""
-    return (("", text),) if text and words not in titles else ()
+def grid(
+    *widths: int | None,  # Of each column; none: as wide as it needs
+    right: bool = False,  # The first column stands to the right
+) -> Table:
+    "Lines in columns, without a head."
+    g = Table.grid(padding=(0, 2, 0, 0))
+    for n, width in enumerate(widths):
+        g.add_column(width=width, overflow="fold", justify="right" if right and not n else "left")
+    return g
 
 
 def listed(title: str, items: Sequence[Item], all_: bool = False, most: int = 5) -> Lines:
     "Items under a title with their number."
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(width=15, justify="right", overflow="fold")  # "by mem_" and eight characters
-    grid.add_column(overflow="fold")
+    rows = grid(15, None, right=True)  # "by mem_" and eight characters
     for x in items if all_ else items[:most]:
-        grid.add_row(Text(plain(short(x.id))), Text(plain(x.title, 300)))
-        for line in x.beneath: grid.add_row(*(Text(plain(t, 300), style="dim") for t in line))
-    return [Text(f"{title}: {len(items)}", style="bold"), grid, *_rest(len(items), most, all_), ""]
+        rows.add_row(Text(plain(short(x.id))), Text(plain(x.title, 300)))
+        for line in x.beneath: rows.add_row(*(Text(plain(t, 300), style="dim") for t in line))
+    return [Text(f"{title}: {len(items)}", style="bold"), rows, *_rest(len(items), most, all_), ""]
 
 
 def cut(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], all_: bool,
-        most: int = 40) -> Lines:
+        most: int = 40, right: Sequence[str] = ()) -> Lines:
     "A table of the first rows."
-    return [table(title, columns, rows if all_ else rows[:most]), *_rest(len(rows), most, all_)]
+    return [table(title, columns, rows if all_ else rows[:most], right), *_rest(len(rows), most, all_)]
 
 
 def _rest(n: int, most: int, all_: bool) -> list[str]:
@@ -263,18 +248,12 @@ def _in_its_zone(text: str | None, when: datetime | None) -> datetime | None:
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #fdb1e1c5
 def write_file(path: Path, text: str, option: str) -> None:
     "Write the whole file or nothing."
+    from git_notes_consolidation.writing.archive import write_whole
     if path.is_symlink() or path.exists() and not path.is_file():
         raise Usage(f"{option} {path} is a link, or no file; name the file itself")
     if not path.parent.is_dir(): raise Usage(f"{option} {path}: there is no directory {path.parent}; make it")
-    made = ""
-    try:
-        fd, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(fd, "w", encoding="utf-8", newline="\n") as f: f.write(text)
-        os.chmod(made, 0o644)
-        os.replace(made, path)
+    try: write_whole(path, text.encode(), path.read_bytes() if path.exists() else None)
     except OSError as e: raise Usage(f"{option} {path} cannot be written: {e.strerror}") from None
-    finally:
-        with suppress(OSError): os.unlink(made)
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #11e55a5f
 def read_words(
@@ -412,33 +391,13 @@ def register(
     for name in [home] if home else _MODULES: import_module(f"git_notes_consolidation.apps.cli.{name}")
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #e29b2bc1
-def _once(make: Callable[[Any], Any], ctx: Any) -> Any:
-    "A parser that refuses a second value of an option; typer would silently take the last one."
-    parser = make(ctx)
-    def parsed(args: list[str], parse: Callable[[list[str]], Any] = parser.parse_args) -> Any:
-        found = parse(args)
-        for p, n in Counter(found[2]).items():
-            if n > 1 and p.param_type_name == "option" and not (p.is_flag or p.multiple):
-                raise Usage(f"{p.opts[0]} is given twice; give it once")
-        return found
-    parser.parse_args = parsed
-    return parser
-
-
-def _strict(command: Any) -> Any:
-    "The command and those below it, with such parsers."
-    command.make_parser = partial(_once, command.make_parser)
-    for c in getattr(command, "commands", {}).values(): _strict(c)
-    return command
-
-
 def program(
     command: str = "",  # The one that is called; else all
     all_: bool = True,  # Show every command in the help
 ) -> Any:  # A click group
     "The commands, in their panels."
     register(command)
-    whole = _strict(typer.main.get_command(app))
+    whole: Any = typer.main.get_command(app)
     panel = {name: title for title, names in PANELS.items() for name in names.split()}
     whole.commands = {n: whole.commands[n] for n in panel if n in whole.commands} | whole.commands
     for name, c in whole.commands.items():

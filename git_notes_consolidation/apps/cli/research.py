@@ -18,7 +18,7 @@ from ...store import cache as store_cache
 from ...store.events import read_events
 from ...store.git import NoRepository, open_repo, Repo
 from git_notes_consolidation.apps.cli.program import (
-    app, argument, Call, cut, examples, flag, Lines, option, plain, refuse_options, Row, table, Usage,
+    app, argument, Call, examples, flag, Lines, option, plain, refuse_options, Row, table, Usage,
     write_file)
 
 # %% auto #0
@@ -37,29 +37,15 @@ def _figure(x: Any, counts: bool = True) -> str:
     return str(x) if isinstance(x, (int, str)) else ""
 
 
-def figure_tables(title: str, document: Row, all_: bool = False) -> Iterator[Any]:
-    "The figures of a report; what is counted of one name alone, and details, only when all is asked for."
-    own = [(k.replace("_", " "), f) for k, x in document.items() if (f := _figure(x))]
-    if own: yield from ("", *cut(title, ("", "value, 95 % interval"), own, all_))
+_GROUPS = {"category", "kind", "label", "source", "kinds", "relations", "codes"}
+
+
+def figure_rows(document: Row, all_: bool, name: str = "") -> Iterator[tuple[str, str]]:
+    "The figures of a report, each under its name; those of groups of rows only when all is asked for."
     for k, x in document.items():
-        if not isinstance(x, Mapping) or _figure(x): continue
-        detail = k in ("kinds", "relations", "codes") or len(x) == 1 and k not in ("pooled", "all")
-        if detail and not all_: continue
-        inner = [y for y in x.values() if isinstance(y, Mapping) and not _figure(y)]
-        if len(inner) > 1 and len(inner) == len(x) and any(map(_figure, inner[0].values())):
-            yield from ("", *_grid(f"{title}, by {k}", x, all_))
-        else: yield from figure_tables(title if k in ("pooled", "all") else f"{title}: {k}", x, all_)
-
-
-def _grid(title: str, named: Mapping[str, Row], all_: bool) -> Lines:
-    "Several things as rows, their first figures as columns."
-    first = next(iter(named.values()))
-    shares = [k for k, x in first.items() if isinstance(x, Mapping) and _figure(x)][:3]
-    columns = shares or [k for k, x in first.items() if _figure(x)][:6]
-    rows = [(name, *(_figure(x.get(c), counts=False) for c in columns),
-             *([max(x[c].get("n", 0) for c in columns)] if shares else [])) for name, x in named.items()]
-    right = [c.replace("_", " ") for c in columns] + (["n"] if shares else [])
-    return cut(title, ("", *right), rows, all_, most=60)
+        if told := _figure(x): yield f"{name}{k.replace('_', ' ')}", told
+        elif isinstance(x, Mapping) and (all_ or k not in _GROUPS):
+            yield from figure_rows(x, all_, name if k in ("pooled", "all", "split") else f"{name}{k}, ")
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #07ad7bde
 def _row_table(rows: Sequence[Row], most: int,
@@ -226,7 +212,7 @@ def evaluate(
     wrong = [r for part in parts for r in part.get("failures") or ()]
     beside = _compare(call, what, {}, data) if what == "supersession" else None
     call.show(document | ({"compared": beside.to_dict()} if beside else {}),
-              *figure_tables(title, document, call.verbose), *(_comparison_tables(beside) if beside else []),
+              table(title, ("", "value, 95 % interval"), [*figure_rows(document, call.verbose)]), *(_comparison_tables(beside) if beside else []),
               *_row_table(wrong, failures))
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #98b0a61e
@@ -290,10 +276,12 @@ def tune(
     draft = Draft(repo.worktree or "", t.settings) if write and not settled else None
     if draft: draft.write()
     advice = ", ".join(f"{k}: {v}" for k, v in t.settings.items())
+    measures = [k for x in [*t.table.values()][:1] for k, y in x.items() if _figure(y)]
+    rows = [(name, *(_figure(x[k], counts=False) for k in measures)) for name, x in t.table.items()]
     title = (f"Fitted to {t.rows:,} forecasts of {t.source}, {t.needed:,} of them needed; tested on the last "
              "two fifths of the time")
     call.show(t.to_dict() | {"written": str(draft.path) if draft else None},
-              *(_grid(title, t.table, True) if t.table else []), *t.notes,
+              *([table(title, ("", *measures), rows, right=measures)] if rows else []), *t.notes,
               f"Written to {draft.path}." if draft else
               f"Nothing to write: the settings {'say so already' if t.settings else 'stay as they are'}."
               if settled else f"Recommended: {advice}. To write it: gnc research tune --write")
