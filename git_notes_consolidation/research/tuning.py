@@ -274,9 +274,8 @@ def moved_table(
     c: Corpus,
     before: Sequence[str],  # The tier of each memory
     after: Sequence[str],
-    most: int = 60,  # Rows
 ) -> str:
-    "The memories that change their tier, as HTML."
+    "The memories that change their tier, sixty at most, as HTML."
     far = [abs(TIERS.index(a) - TIERS.index(b)) for a, b in zip(before, after)]
     rows = sorted((i for i, n in enumerate(far) if n), key=lambda i: (far[i], i))[::-1]
     if not rows: return "<i>No memory changes its tier. Move a slider.</i>"
@@ -287,8 +286,8 @@ def moved_table(
         m = c.memories[i]
         return (f"<span style='white-space:nowrap'>{chip(before[i])} → {chip(after[i])}</span>",
                 f"{short_label(m.summary, 90)} <span style='color:#666'>{m.timestamp:%Y-%m-%d}</span>")
-    rest = f"… and {len(rows) - most:,} more" if len(rows) > most else ""
-    return html_table(map(row, rows[:most])) + rest
+    rest = f"… and {len(rows) - 60:,} more" if len(rows) > 60 else ""
+    return html_table(map(row, rows[:60])) + rest
 
 # %% ../../nbs/20_research/02_tuning.ipynb #9bdf18f5
 class SettingsFile:
