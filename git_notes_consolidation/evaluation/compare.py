@@ -118,7 +118,7 @@ def lines_of(
 # %% ../../nbs/18_evaluation/07_compare.ipynb #c7b230be
 class Bench(NamedTuple):
     "One kind of thing to compare."
-    data: Mapping[str, Any]  # Which file, its hash, how many items
+    data: dict[str, Any]  # Which file, its hash, how many items
     measures: Mapping[str, bool]  # As for `lines_of`
     groups: Sequence[Any]  # What is drawn: projects, questions, histories, clusters
     ask: Callable[[str, Any], Callable[[Any], Any]]  # Name and function to: group to (measures, 2)
@@ -288,28 +288,26 @@ _ROLES = {"yours": (COLOURS[1], "diamond"), "package": ("#222", "circle"), "base
 class Comparison:
     "What several ways came to on the same data."
     lines: tuple[Line, ...]
-    data: Mapping[str, Mapping[str, Any]]  # By kind: which file, its hash, how many items
-    against: Mapping[str, str]  # By kind: what the differences are from
+    # By kind: which file, its hash, how many items, and what the differences are from
+    data: Mapping[str, Mapping[str, Any]]
 
     def tables(self) -> Iterator[tuple[str, list[str], list[list[str]]]]:  # Title, columns, rows
         "One for each kind and measure."
         for kind, measure in dict.fromkeys((x.kind, x.measure) for x in self.lines):
             d = self.data[kind]
             yield (f"{kind}: {measure}, on {d['items']:,} {d['of']} ({d['file']})",
-                   ["", measure, f"difference from {self.against[kind]}", "n"],
+                   ["", measure, f"difference from {d['against']}", "n"],
                    [[f"{x.name}{' (yours)' * (x.role == 'yours')}", str(x.value or "–"),
                      "{:+.3f} [{:+.3f}, {:+.3f}]".format(*x.difference) if x.difference else "–", f"{x.n:,}"]
                     for x in self.lines if (x.kind, x.measure) == (kind, measure)])
 
     def __repr__(self) -> str:
-        lines = ((title, *("  {:29} {:20} {:23} {}".format(*row) for row in rows))
-                 for title, _, rows in self.tables())
-        return "\n\n".join(map("\n".join, lines))
+        return "\n\n".join("\n".join((title, *("  {:29} {:20} {:23} {}".format(*row) for row in rows)))
+                           for title, _, rows in self.tables())
 
     def to_dict(self, date: str = "") -> dict[str, Any]:
         "For JSON: what was measured, on what, by which version."
-        return plain({"version": __version__, "date": date, "data": self.data, "against": self.against,
-                      "results": self.lines})
+        return plain({"version": __version__, "date": date, "data": self.data, "results": self.lines})
 
     def to_json(
         self, date: str,  # Of the measurement: "2026-11-30"
@@ -317,7 +315,7 @@ class Comparison:
         "A small file to commit."
         return json.dumps(self.to_dict(date), indent=1, ensure_ascii=False) + "\n"
 
-    def figure(self) -> Figure: return comparison_figure(self.lines, self.against)
+    def figure(self) -> Figure: return comparison_figure(self.lines, self.data)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #23648dc4
 def _dot(x: Line) -> dict[str, Any]:
@@ -329,9 +327,9 @@ def _dot(x: Line) -> dict[str, Any]:
                         "color": colour}}
 
 
-def comparison_figure(lines: Sequence[Line], against: Mapping[str, str]) -> Figure:
+def comparison_figure(lines: Sequence[Line], data: Mapping[str, Mapping[str, Any]]) -> Figure:
     "A row of panels for each kind, a panel for each measure."
-    shown, names = ({k: [*dict.fromkeys(x[at] for x in lines if x.kind == k)] for k in against}
+    shown, names = ({k: [*dict.fromkeys(x[at] for x in lines if x.kind == k)] for k in data}
                     for at in (3, 1))
     wide, height = max(map(len, shown.values())), 110 + sum(34 * (len(n) + 2) for n in names.values())
     fig = need("plotly.subplots", "notebook").make_subplots(
@@ -344,7 +342,7 @@ def comparison_figure(lines: Sequence[Line], against: Mapping[str, str]) -> Figu
         if x.value is None: continue
         at = {"row": rows[x.kind], "col": shown[x.kind].index(x.measure) + 1}
         fig.add_trace(_dot(x), **at)
-        if x.name == against[x.kind]:
+        if x.name == data[x.kind]["against"]:
             fig.add_vline(x=x.value.value, line={"color": "#bbb", "dash": "dot"}, **at)
     for k, r in rows.items(): fig.update_yaxes(categoryorder="array", categoryarray=names[k][::-1], row=r)
     fig.update_layout(template=figure([]).layout.template, margin={"t": 90}, height=height,
@@ -362,17 +360,17 @@ def _named(given: Any) -> dict[str, Any]:
     return out
 
 
-def _compared(kind: str, bench: Bench, given: Mapping[str, Any], against: str) -> tuple[list[Line], str]:
+def _compared(kind: str, bench: Bench, given: Mapping[str, Any], against: str) -> Iterator[Line]:
     roles = {"yours": given, "package": bench.package, "baseline": bench.baselines}
     taken = [name for name in given if name in {**bench.package, **bench.baselines}]
     if taken: raise OwnError(f"{taken[0]} is the name of one that is compared with; give yours another")
-    base = against or next(iter(bench.package))
     found = {name: Counted(role, np.array([*map(bench.ask(name, f), bench.groups)], float))
              for role, ways in roles.items() for name, f in ways.items()}
-    if base not in found: raise OwnError(f"against: there is no {base!r}; choose from {', '.join(found)}")
-    lines = [*lines_of(kind, found, bench.measures, base)]
+    if against not in found:
+        raise OwnError(f"against: there is no {against!r}; choose from {', '.join(found)}")
+    lines = [*lines_of(kind, found, bench.measures, against)]
     told = {x.measure for x in lines if x.value}  # Data without traps has nothing to say of them
-    return [x for x in lines if x.measure in told], base
+    return (x for x in lines if x.measure in told)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #acd03105
 def compare(
@@ -393,9 +391,10 @@ def compare(
     given = {kind: _named(x) for kind, x in all_.items() if x is not None}
     if not given: raise ValueError(f"nothing to compare: give {', '.join(f'{k}=' for k in all_)}")
     files = data if isinstance(data, Mapping) else dict.fromkeys(given, data)
-    lines, facts, bases = list[Line](), {}, {}
+    lines, facts = list[Line](), {}
     for kind, mine in given.items():
         bench = _BENCHES[kind](Path(files[kind]) if files.get(kind) else None, memories)
-        found, bases[kind] = _compared(kind, bench, mine, against)
-        lines, facts[kind] = lines + found, bench.data
-    return Comparison(tuple(lines), facts, bases)
+        base = against or next(iter(bench.package))
+        lines += _compared(kind, bench, mine, base)
+        facts[kind] = bench.data | {"against": base}
+    return Comparison(tuple(lines), facts)

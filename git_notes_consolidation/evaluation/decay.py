@@ -71,7 +71,8 @@ def _reads(events: Events, waiting: Mapping[str, Iterable[tuple[str, datetime]]]
     tuple[str, datetime]]:
     counts: dict[tuple[str, str], list[tuple[int, datetime]]] = defaultdict(list)
     for r in (r for _, _, r in events.records if r["kind"] == "access"):
-        try: told = str(r["memory"]), str(r["clone"]), int(r["count"]), as_utc(datetime.fromisoformat(r["at"]))
+        try: told = (str(r["memory"]), str(r["clone"]), int(r["count"]),
+                     as_utc(datetime.fromisoformat(r["at"])))
         except (KeyError, TypeError, ValueError, OverflowError): continue  # Anybody may have written it
         counts[told[:2]].append(told[2:])
     for (i, _), rows in counts.items():
@@ -139,7 +140,8 @@ def tuned(
     files: Snapshots,
 ) -> Tuned:
     "Fit to the reads if there are enough, else to the files, else keep the twelve projects' numbers."
-    ways = {what: sampled(s, 100_000) for what, s in (("reads", reads), ("files", files))}  # So many are drawn
+    # Of more, so many are drawn
+    ways = {what: sampled(s, 100_000) for what, s in (("reads", reads), ("files", files))}
     short = {what: too_few(s, what) for what, s in ways.items()}
     notes = [f"too few to fit to, {why}" for why in short.values() if why]
     source = next((what for what, why in short.items() if not why), "")

@@ -241,12 +241,12 @@ def evaluate_candidates(
     near, size, cost = set[str](), 0, 0
     for source in sorted({p.source for p in pairs}):
         mine = [p for p in pairs if p.source == source]
-        docs = sorted((m for p in mine for m in (p.older, p.newer)), key=lambda m: (len(m.content), m.content))
+        docs = sorted((m for p in mine for m in (p.older, p.newer)),
+                      key=lambda m: (len(m.content), m.content))
         documents = living_memories({m.id: m for m in docs}.values())  # Of a document the longest text
         s = replace(scan_of(documents, embedder, config), nearest=(k, min(k, 5)))
-        found = {(documents[i].id, documents[j].id) for i, j, _ in candidates(s, documents)}
-        near |= {p.id for p in mine if (p.newer.id, p.older.id) in found
-                 or p.newer.timestamp == p.older.timestamp and (p.older.id, p.newer.id) in found}
+        found = {frozenset((documents[i].id, documents[j].id)) for i, j, _ in candidates(s, documents)}
+        near |= {p.id for p in mine if {p.newer.id, p.older.id} in found}
         size, cost = size + len(documents), cost + len(found)
     there = [p for p in pairs if p.positive]
     def score(rows: Sequence[Pair]) -> CandidateScores:

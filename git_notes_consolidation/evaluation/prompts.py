@@ -116,15 +116,14 @@ def evaluate_four_ways(
     env: Mapping[str, str] | None = None,
 ) -> Report[FourWay]:
     "Remember the newer memory of each pair, and count; with a model also what it cost and what was taken."
-    def report(rows: Sequence[WriteOutcome], model: Any = None) -> Report[FourWay]:
-        return Report(score_groups(rows, score_four_ways, category=lambda x: x.pair.category), (),
-                      {"model": model})
-    if env is None or config.llm_provider == "off":
-        return report(write_outcomes(pairs, embedder, config))
-    with get_client(config, env) as client:
-        model = model_of(client)
-        rows = write_outcomes(pairs, embedder, config, model.judge)
-        return report(rows, client.usage().to_dict() | {"pairs": model.heard["pairs"].to_dict()})
+    if env is None or config.llm_provider == "off": rows, told = write_outcomes(pairs, embedder, config), None
+    else:
+        with get_client(config, env) as client:
+            model = model_of(client)
+            rows = write_outcomes(pairs, embedder, config, model.judge)
+            told = client.usage().to_dict() | {"pairs": model.heard["pairs"].to_dict()}
+    return Report(score_groups(rows, score_four_ways, category=lambda x: x.pair.category), (),
+                  {"model": told})
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #c7d21ce1
 def sample(

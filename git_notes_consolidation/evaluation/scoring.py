@@ -94,8 +94,8 @@ class Table(Counter[tuple[str, str]]):
     def recall(self, name: str) -> Share: return self.hits(name, 0)
 
     def f1(self, name: str) -> float:
-        right, total = self.recall(name).k, self.recall(name).n + self.precision(name).n
-        return 2 * right / total if total else 0.0
+        total = self.recall(name).n + self.precision(name).n
+        return 2 * self[name, name] / total if total else 0.0
 
     @property
     def right(self) -> Share:
@@ -213,8 +213,7 @@ def load_rows(
                 raise ValueError(f"id: it stands in line {at} already")
         except json.JSONDecodeError as e: raise DataError(
             f"{path}, line {n}: not JSON: {e.msg} at character {e.pos + 1}") from None
-        except RecursionError: raise DataError(f"{path}, line {n}: nested too deep for a row") from None
-        except ValueError as e: raise DataError(f"{path}, line {n}: {e}") from None
+        except (ValueError, RecursionError) as e: raise DataError(f"{path}, line {n}: {e}") from None
     if not out: raise DataError(f"{path} holds no rows")
     return tuple(out)
 
@@ -375,7 +374,7 @@ def sample_questions(memories: Iterable[Memory]) -> tuple[Question, ...]:
     "The questions about the sample."
     rows, known = load_questions(fixture("sample_questions")), {m.id for m in memories}
     if any(known.isdisjoint(q.keys) for q in rows):
-        raise DataError("the package's questions are about its sample: give your memories questions of their own")
+        raise DataError("the package's questions are about its sample: give your memories their own")
     return rows
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #6d7eff93

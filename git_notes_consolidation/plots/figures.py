@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['TIERS', 'COLOURS', 'DASHES', 'SYMBOLS', 'TIER_COLOURS', 'TIER_HATCHES', 'figure', 'add_levels', 'hatch_marker',
-           'escape_markup', 'short_label', 'rounded', 'marked_text', 'lines', 'decay_curves',
-           'histogram_with_threshold', 'confusion_heatmap', 'umap_layout', 'cluster_map', 'tier_bars', 'tier_slider',
-           'tier_flow', 'score_parts', 'tier_days', 'cluster_heaps']
+           'escape_markup', 'short_label', 'rounded', 'marked_text', 'lines', 'decay_curves', 'confusion_heatmap',
+           'umap_layout', 'cluster_map', 'tier_bars', 'tier_slider', 'tier_flow', 'score_parts', 'tier_days',
+           'cluster_heaps']
 
 # %% ../../nbs/02_plots/01_figures.ipynb #de866e04
 TIERS = tuple(t.value for t in MemoryTier)  # hot, warm, cold, archived: the order of every axis
@@ -93,8 +93,9 @@ def marked_text(
     whole, at = "", 0
     for (start, end, note), colour in zip(marks, cycle(COLOURS)):
         style = f"background:none;color:inherit;border-bottom:3px solid {colour}"
-        whole += (f'{escape_markup(text[at:start])}<mark style="{style}">{escape_markup(text[start:end])}</mark>'
-                  + (f"<sup> {escape_markup(note)}</sup>" if note else ""))
+        whole += (f'{escape_markup(text[at:start])}<mark style="{style}">'
+                  f'{escape_markup(text[start:end])}</mark>')
+        whole += f"<sup> {escape_markup(note)}</sup>" if note else ""
         at = end
     whole = (whole + escape_markup(text[at:])).replace("\n", "<br>")
     shown: HTML = need("IPython.display", "notebook").HTML(f"<p>{whole}</p>")
@@ -123,21 +124,6 @@ def decay_curves(
 ) -> Figure:
     "How a score fades with the days."
     return lines(frame, levels=levels, x="days without access", y="from 0 to 1", yaxis_range=[0, 1.02])
-
-# %% ../../nbs/02_plots/01_figures.ipynb #115434b9
-def histogram_with_threshold(
-    groups: Mapping[str, Sequence[float]],  # Name to values, mostly cosine similarities
-    threshold: float,
-    bins: int = 40,
-) -> Figure:
-    "The share of each group by value, and the threshold."
-    edges = np.histogram_bin_edges(np.concatenate([*groups.values()]), bins)
-    shares = {f"{name} ({len(v):,})": np.histogram(v, edges)[0] / max(len(v), 1)
-              for name, v in groups.items()}
-    frame = need("pandas", "notebook").DataFrame(shares, index=(edges[:-1] + edges[1:]) / 2)
-    fig = lines(frame, x="similarity", y="share", yaxis_tickformat=".0%")
-    fig.update_traces(mode="lines", line_shape="hvh")
-    return add_levels(fig, {f"threshold {threshold:g}": threshold}, "x")
 
 # %% ../../nbs/02_plots/01_figures.ipynb #5e0b38f7
 def confusion_heatmap(
@@ -330,13 +316,14 @@ def tier_flow(
     moves: Mapping[tuple[str, str], int],  # (from tier, to tier) to number of memories
 ) -> Figure:
     "The memories that changed their tier, as a Sankey diagram."
-    flows = [(TIERS.index(a), TIERS.index(b), int(n)) for (a, b), n in moves.items() if a != b and n]
-    labels = [f"{when} {t}: {sum(f[2] for f in flows if f[end] == k)}"
-              for end, when in enumerate(("was", "now")) for k, t in enumerate(TIERS)]
+    flows = {tiers: int(n) for tiers, n in moves.items() if tiers[0] != tiers[1] and n}
+    labels = [f"{when} {t}: {sum(n for tiers, n in flows.items() if tiers[end] == t)}"
+              for end, when in enumerate(("was", "now")) for t in TIERS]
     nodes = {"label": labels, "color": [*TIER_COLOURS.values()] * 2,
              "line": {"color": "#444", "width": 1}, "pad": 18, "thickness": 18}
-    links = {"source": [a for a, _, _ in flows], "target": [len(TIERS) + b for _, b, _ in flows],
-             "value": [n for *_, n in flows], "color": "rgba(120,120,120,0.35)"}
+    links = {"source": [TIERS.index(a) for a, _ in flows],
+             "target": [len(TIERS) + TIERS.index(b) for _, b in flows],
+             "value": [*flows.values()], "color": "rgba(120,120,120,0.35)"}
     flow = {"type": "sankey", "node": nodes, "link": links, "arrangement": "snap",
             "visible": bool(flows)}  # Without a link it is an error in the browser
     none = {} if flows else {"text": "no memory changes its tier", "x": 0.5, "y": 0.5}

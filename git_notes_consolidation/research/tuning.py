@@ -48,7 +48,7 @@ def present_tiers(c: Corpus) -> list[str]:
     return list(retention_frame(c.memories, c.metadata, c.config.retention, c.now)["tier"])
 
 # %% ../../nbs/20_research/02_tuning.ipynb #fe07a510
-@lru_cache(maxsize=64)
+@lru_cache
 def cluster_sizes(
     c: Corpus,
     threshold: float,  # Minimum mean cosine in a cluster
@@ -202,17 +202,17 @@ def pictures(
 # %% ../../nbs/20_research/02_tuning.ipynb #2d537545
 _FADES = (30.0, 60.0, 90.0, 120.0, 180.0, 270.0, 365.0, 540.0, 730.0, 1095.0, 1460.0, 1825.0, 2555.0, 3650.0,
           math.inf)
-_RANGES: dict[str, tuple[str, float, float, float]] = {  # Setting to label, minimum, maximum and step
-    "retention_half_life_days": ("half-life, days", 1, 365, 1),
-    "recency_weight": ("weight: recency", 0, 1, 0.01),
-    "activation_weight": ("weight: use", 0, 1, 0.01),
-    "importance_weight": ("weight: importance", 0, 1, 0.01),
-    "hot_threshold": ("hot from", 0.01, 0.99, 0.01),
-    "warm_threshold": ("warm from", 0.01, 0.99, 0.01),
-    "archive_threshold": ("archived below", 0.01, 0.99, 0.01), "grace_days": ("days of grace", 0, 90, 1),
-    "consolidation_threshold": ("minimum cosine", 0.05, 0.95, 0.01),
-    "min_cluster_size": ("minimum memories", 2, 20, 1),
-    "max_cluster_size": ("maximum memories", 2, 200, 1)}
+_RANGES: dict[str, tuple[str, float, float]] = {  # Setting to label, minimum and maximum
+    "retention_half_life_days": ("half-life, days", 1, 365),
+    "recency_weight": ("weight: recency", 0, 1),
+    "activation_weight": ("weight: use", 0, 1),
+    "importance_weight": ("weight: importance", 0, 1),
+    "hot_threshold": ("hot from", 0.01, 0.99),
+    "warm_threshold": ("warm from", 0.01, 0.99),
+    "archive_threshold": ("archived below", 0.01, 0.99), "grace_days": ("days of grace", 0, 90),
+    "consolidation_threshold": ("minimum cosine", 0.05, 0.95),
+    "min_cluster_size": ("minimum memories", 2, 20),
+    "max_cluster_size": ("maximum memories", 2, 200)}
 _WEIGHTS = ("recency_weight", "activation_weight", "importance_weight")
 
 
@@ -245,11 +245,11 @@ _LOOK: dict[str, Any] = {"style": {"description_width": "128px"}, "layout": {"wi
 
 def _knobs(*stands: Mapping[str, float]) -> dict[str, Any]:  # Where they stand, and may be put to
     w, at = need("ipywidgets", "notebook"), stands[0]
-    def slider(name: str, label: str, low: float, high: float, step: float) -> Any:
+    def slider(name: str, label: str, low: float, high: float) -> Any:
         kind = w.IntSlider if isinstance(at[name], int) else w.FloatSlider
         ends = low, high, *(stand[name] for stand in stands)
-        return kind(at[name], min=min(ends), max=max(ends), step=step, description=label, readout_format=".4",
-                    **_LOOK)
+        return kind(at[name], min=min(ends), max=max(ends), step=0.01 if high <= 1 else 1, description=label,
+                    readout_format=".4", **_LOOK)
     fades = sorted({*_FADES, *(stand["importance_half_life_days"] for stand in stands)})
     fade = w.SelectionSlider(options=[("never" if x == math.inf else f"{x:g}", x) for x in fades],
                              value=at["importance_half_life_days"], description="importance halves", **_LOOK)
@@ -274,11 +274,10 @@ def moved_table(
     c: Corpus,
     before: Sequence[str],  # The tier of each memory
     after: Sequence[str],
-    most: int = 60,  # Rows
 ) -> str:
-    "The memories that change their tier, as HTML."
+    "The memories that change their tier, sixty at most, as HTML."
     far = [abs(TIERS.index(a) - TIERS.index(b)) for a, b in zip(before, after)]
-    rows = sorted((i for i, n in enumerate(far) if n), key=lambda i: (far[i], c.memories[i].timestamp))[::-1]
+    rows = sorted((i for i, n in enumerate(far) if n), key=lambda i: (far[i], i))[::-1]
     if not rows: return "<i>No memory changes its tier. Move a slider.</i>"
     def chip(tier: str) -> str:
         return (f"<span style='background:{TIER_COLOURS[tier]};border-radius:3px;padding:0 4px;"
@@ -287,8 +286,8 @@ def moved_table(
         m = c.memories[i]
         return (f"<span style='white-space:nowrap'>{chip(before[i])} → {chip(after[i])}</span>",
                 f"{short_label(m.summary, 90)} <span style='color:#666'>{m.timestamp:%Y-%m-%d}</span>")
-    rest = f"… and {len(rows) - most:,} more" if len(rows) > most else ""
-    return html_table(map(row, rows[:most])) + rest
+    rest = f"… and {len(rows) - 60:,} more" if len(rows) > 60 else ""
+    return html_table(map(row, rows[:60])) + rest
 
 # %% ../../nbs/20_research/02_tuning.ipynb #9bdf18f5
 class SettingsFile:
@@ -466,9 +465,6 @@ def layout(
         column(490, half_life, panel.quality, *others, panel.later), seen), panel.tabs])
 
 # %% ../../nbs/20_research/02_tuning.ipynb #73e20c59
-HALF_LIVES = range(15, 361, 15)
-
-
 class TuningDesk(Desk):
     "Sliders over a repository's memories; nothing is written but by the button that says so."
     panel: Panel
@@ -493,10 +489,10 @@ class TuningDesk(Desk):
         self.head.children = [self.path, self.panel.presets, self.panel.keeper.show]
 
     def figure(self) -> Figure:
-        c = self.panel.corpus
-        at = min(HALF_LIVES, key=lambda h: abs(h - c.config.retention_half_life_days))
-        counts = counts_by_half_life(c.memories, c.metadata, c.config.retention, c.now, HALF_LIVES)
-        return tier_slider(counts, at=at).update_layout(
+        c, r = self.panel.corpus, self.panel.corpus.config.retention
+        days = {*range(15, 361, 15), r.half_life_days}
+        counts = counts_by_half_life(c.memories, c.metadata, r, c.now, days)
+        return tier_slider(counts, at=r.half_life_days).update_layout(
             title={"text": f"{len(c.memories):,} memories by tier, under another half-life",
                    "font": {"size": 15}})
 
