@@ -212,7 +212,8 @@ def evaluate(
     wrong = [r for part in parts for r in part.get("failures") or ()]
     beside = _compare(call, what, {}, data) if what == "supersession" else None
     call.show(document | ({"compared": beside.to_dict()} if beside else {}),
-              table(title, ("", "value, 95 % interval"), [*figure_rows(document, call.verbose)]), *(_comparison_tables(beside) if beside else []),
+              table(title, ("", "value, 95 % interval"), [*figure_rows(document, call.verbose)]),
+              *(_comparison_tables(beside) if beside else []),
               *_row_table(wrong, failures))
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #98b0a61e
