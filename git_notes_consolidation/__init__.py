@@ -71,6 +71,6 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "health.doctor": "checkup",
     "evaluation.scoring": "wilson evaluate_dates load_dated",
     "evaluation.pairs": "load_pairs evaluate_pairs evaluate_candidates",
-    "evaluation.stories": "evaluate_chains load_chains",
+    "evaluation.stories": "evaluate_stories load_stories",
     "evaluation.compare": "compare",
 })

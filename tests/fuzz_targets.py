@@ -521,7 +521,7 @@ def _first_line(name): return next(line for line in scoring.fixture(name).read_t
         refuses=(scoring.DataError,))
 def labelled(data):
     "Lines of labelled data, of four kinds."
-    load = (evaluation.load_pairs, stories.load_chains, answers.load_questions, answers.load_dated)[(data[0] - 48) % 4 if data else 0]
+    load = (evaluation.load_pairs, stories.load_stories, answers.load_questions, answers.load_dated)[(data[0] - 48) % 4 if data else 0]
     assert load(put("tables/rows.jsonl", data[1:])) is not None
 
 

@@ -2,10 +2,9 @@
 from git_notes_consolidation import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
-    "fleet.workers": "Workers cluster local_processes",
-    "fleet.sweep": "Task Outcome find_repositories sweep resume",
+    "fleet": "Task Outcome find_repositories sweep",
     "mcp.tools": "Workspace",
-    "mcp.server": "Server serve",
-    "cli.app": "Call app plain table main",
+    "mcp.server": "serve",
+    "cli.program": "main",
     "testing": "MockLLM mock_consolidation_llm",
 })

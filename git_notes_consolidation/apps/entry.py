@@ -12,22 +12,10 @@ from .. import __version__
 # %% ../../nbs/19_apps/04_entry.ipynb #52b35c24
 TYPE_CHECKING = False
 if TYPE_CHECKING:
-    from collections.abc import Callable
     from typing import NoReturn
 
-# %% ../../nbs/19_apps/04_entry.ipynb #73b2ea75
-def _too_old(args: "list[str]", version: str) -> "NoReturn":
-    "Say it where it is seen: to a hook as its message, else on standard error."
-    told = (f"gnc runs in Python {version} and needs 3.11 or newer. Run: pipx reinstall --python python3.11 "
-            f"git-notes-consolidation")
-    if args[:1] == ["hook"]:
-        print(f'{{"continue": true, "systemMessage": "memory: {told}"}}')
-        sys.exit(0)
-    print(f"gnc: {told}", file=sys.stderr)
-    sys.exit(1)
-
 # %% ../../nbs/19_apps/04_entry.ipynb #7bf99079
-def _host_of(words: "list[str]") -> "str | None":
+def _host_of(words: list[str]) -> "str | None":
     "Which host calls a hook with these options; none: the command line has to look at them."
     return "" if not words else words[1] if len(words) == 2 and words[0] == "--host" else None
 
@@ -73,33 +61,21 @@ def _works_for_a_judge() -> bool:
     "Is this a hook, or a run that a hook has started, below a program that judges for us?"
     return bool(os.environ.get("GNC_JUDGING")) and not {"hook", "--if-due"}.isdisjoint(sys.argv[1:])
 
-# %% ../../nbs/19_apps/04_entry.ipynb #3badfcec
-def _stop_quietly() -> "Callable[[], object]":  # Puts back what was there
-    "Until the command begins, Ctrl-C ends the process with one line."
-    import signal
-    was = signal.getsignal(signal.SIGINT)
-    def stop(*_: object) -> None: os.write(2, b"\ngnc: stopped; nothing was begun\n"); os._exit(130)
-    if was is not signal.default_int_handler: return int
-    signal.signal(signal.SIGINT, stop)
-    return lambda: signal.signal(signal.SIGINT, was)
-
 # %% ../../nbs/19_apps/04_entry.ipynb #c0844855
 def main() -> None:
     "Run `gnc` and leave with its exit code."
     # For the processes that this one starts: they stand in somebody's project
     os.environ.setdefault("PYTHONSAFEPATH", "1")
-    if tuple(sys.version_info) < (3, 11): _too_old(sys.argv[1:], sys.version.split()[0])
     if sys.argv[1:] == ["--version"]: print(f"gnc {__version__}"); return
     if _works_for_a_judge(): print('{"continue": true}'); return
     host = _host_of(sys.argv[3:])
     if sys.argv[1:3] == ["hook", "session-start"] and host is not None: _session_start(host)
     if sys.argv[1:3] == ["hook", "stop"] and host is not None: _stop(host)
     gc.set_threshold(100_000, 20, 50)
-    restore = _stop_quietly()
-    from git_notes_consolidation.observability.telemetry import instrumented
-    with instrumented(os.environ):
+    try:
+        from git_notes_consolidation.observability.telemetry import instrumented
         from git_notes_consolidation.apps.cli import program as commands
-        restore()
-        code = commands.main()
+    except KeyboardInterrupt: os.write(2, b"\ngnc: stopped; nothing was begun\n"); os._exit(130)
+    with instrumented(os.environ): code = commands.main()
     gc.freeze()
     sys.exit(code)

@@ -33,6 +33,14 @@ def is_consolidation_available() -> bool:
     "Can this installation consolidate? Every one can."
     return True
 
+# %% ../../nbs/13_consolidation/06_status.ipynb #53bf43d5
+COUNTS = {"memories_processed": "memories", "memories_distinct": "… without duplicates",
+          "duplicates_found": "duplicates linked", "supersessions_detected": "superseded",
+          "clusters_found": "clusters", "summaries_created": "summaries written",
+          "summaries_retired": "summaries retired", "edges_removed": "relations ended",
+          "review_items": "questions written", "relations_found": "other relations",
+          "memories_expired": "expired (retention_days)"}
+
 # %% ../../nbs/13_consolidation/06_status.ipynb #a0a8deb5
 def run_changes(v: View, run_id: str) -> dict[str, list[dict[str, Any]]]:
     """A run's records by what they are: tier moves, edges and summaries made and ended, review items,

@@ -6,7 +6,7 @@ __getattr__, __dir__, __all__ = lazy_names(__name__, {
         "Accuracy Outcome evaluate_dates load_dated load_questions sample_questions evaluate_recall",
     "pairs": "Pair load_pairs judge_pairs Failure Scores evaluate_pairs report_of evaluate_candidates",
     "prompts": "evaluate_four_ways",
-    "stories": "Chain ChainReport load_chains evaluate_chains",
+    "stories": "load_stories evaluate_stories",
     "decay": "Tuned tuned file_touches memory_touches",
     "compare": "compare Comparison",
 })

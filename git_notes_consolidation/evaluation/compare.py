@@ -6,6 +6,7 @@
 from __future__ import annotations
 import json, math, re, sqlite3, tempfile
 import numpy as np
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import closing
 from dataclasses import dataclass
@@ -21,11 +22,11 @@ from ..core.runtime import need
 from ..core.settings import SubconsciousnessConfig, WRITE_PROFILES
 from ..core.visible import estimate_tokens
 from .decay import file_touches
-from .pairs import TRAPS, load_pairs
+from .pairs import Pair, TRAPS, load_pairs
 from .stories import write_project
 from .scoring import (
-    fixture, load_questions, plain, sample_questions, wilson)
-from ..plots.figures import COLOURS, escape_markup, figure, rounded
+    fixture, load_questions, plain, Question, sample_questions, wilson)
+from ..plots.figures import COLOURS, figure, rounded
 from ..recall.rank import content_words
 from ..recall.search import RetrievalMode, own_order
 from ..recall.service import open_recall
@@ -55,7 +56,6 @@ class Ends(NamedTuple):
     high: float
 
     def __str__(self) -> str: return "{:.3f} [{:.3f}, {:.3f}]".format(*self)
-    def to_dict(self) -> dict[str, float]: return {k: round(x, 4) for k, x in self._asdict().items()}
 
 
 class Line(NamedTuple):
@@ -103,54 +103,51 @@ def lines_of(
     "Each measure with its interval and its difference."
     groups = len(found[against].counts)
     drawn = np.random.default_rng(0).multinomial(groups, np.full(groups, 1 / groups), draws)
-    sums = {name: np.tensordot(np.vstack([np.ones(groups), drawn]), x.counts, 1) for name, x in found.items()}
-    with np.errstate(divide="ignore", invalid="ignore"):
-        values = {name: s[..., 0] / s[..., 1] for name, s in sums.items()}
+    weights = np.vstack([np.ones(groups), drawn])
     for k, (measure, whole) in enumerate(measures.items()):
-        total = {name: [*map(round, s[0, k])] for name, s in sums.items()}
-        ends = {name: _interval(values[name][:, k], *(wilson(*total[name]) if whole else ()))
-                for name, s in sums.items() if s[0, k, 1]}
+        sums = {name: (weights @ x.counts[:, k]).T for name, x in found.items()}
+        with np.errstate(divide="ignore", invalid="ignore"):
+            values = {name: much / of for name, (much, of) in sums.items()}
+        ends = {name: _interval(values[name], *(wilson(round(much[0]), round(of[0])) if whole else ()))
+                for name, (much, of) in sums.items() if of[0]}
         for name, x in found.items():
-            d = (_difference(ends[name], ends[against], values[name][:, k] - values[against][:, k])
+            d = (_difference(ends[name], ends[against], values[name] - values[against])
                  if name != against and {name, against} <= ends.keys() else None)
-            yield Line(kind, name, x.role, measure, ends.get(name), total[name][1], d)
+            yield Line(kind, name, x.role, measure, ends.get(name), round(sums[name][1][0]), d)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #c7b230be
 class Bench(NamedTuple):
     "One kind of thing to compare."
-    data: Mapping[str, Any]  # Which file, its hash, how many items
+    data: dict[str, Any]  # Which file, its hash, how many items
     measures: Mapping[str, bool]  # As for `lines_of`
-    tally: Callable[[str, Any], np.ndarray]  # Name and function to (groups, measures, 2)
+    groups: Sequence[Any]  # What is drawn: projects, questions, histories, clusters
+    ask: Callable[[str, Any], Callable[[Any], Any]]  # Name and function to: group to (measures, 2)
     package: Mapping[str, Any]  # Its own way; the first is what the others are compared with
     baselines: Mapping[str, Any]
 
 
-def _grouped(names: Sequence[str], rows: Sequence[Any]) -> np.ndarray:
-    "(groups, measures, 2), summed by the name of each row."
-    at = {name: k for k, name in enumerate(dict.fromkeys(names))}
-    out = np.zeros((len(at), *np.shape(rows)[1:]))
-    np.add.at(out, [at[name] for name in names], rows)
-    return out
-
-
 def _source(path: Path, items: int, what: str) -> dict[str, Any]:
-    known = sha256(path.read_bytes()).hexdigest()[:16]
-    return {"file": path.name, "sha256": known, "items": items, "of": what}
+    known = sha256(path.read_bytes()).hexdigest()[:16] if path.is_file() else ""
+    return {"file": path.resolve().name, "sha256": known, "items": items, "of": what}
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #faa78aa0
 _CUES = re.compile(r"(?i)\b(?:replac(?:es?|ed|ing)|supersed(?:es?|ed|ing)|no longer|instead of|"
                    r"deprecat(?:es?|ed)|obsoletes?)\b")
 
 
-def _cosine(texts: Sequence[str], embedder: Embedder = StaticEmbedder()) -> float:
-    x, y = embedder.embed(texts)
-    return float(x @ y)
+WORD_PIECES = StaticEmbedder()
+
+
+def by_cosine(embedder: Embedder, memories: Sequence[Memory]) -> Callable[[str, Sequence[Memory]], Any]:
+    "A ranker that has embedded the memories once."
+    X = embedder.embed([m.text for m in memories])
+    return lambda question, _: X @ embedder.embed([question])[0]
 
 
 JUDGES: dict[str, Callable[[Memory, Memory], Any]] = {
     "newest wins": lambda a, b: a.namespace == b.namespace and a.event_time <= b.event_time,
     "same title": lambda a, b: words_of(a.summary) == words_of(b.summary),
-    "cosine of .85": lambda a, b: _cosine([a.text, b.text]) >= WRITE_PROFILES["balanced"],
+    "cosine of .85": lambda a, b: by_cosine(WORD_PIECES, [a])(b.text, [])[0] >= WRITE_PROFILES["balanced"],
     "cue words": lambda a, b: bool(_CUES.search(b.text))}
 
 
@@ -160,20 +157,20 @@ def _or_asked(older: Memory, newer: Memory) -> bool:
     return j.relation == "supersede" and j.confidence >= WORTH_ASKING
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #199ddd4d
-def judge_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
+def judge_bench(path: Path | None, _: Any) -> Bench:
     "Labelled pairs; drawn by the project that they are about."
     path = path or fixture("supersession")
-    pairs = load_pairs(path)
-    def count(name: str, judge: Any) -> np.ndarray:
-        rows = []
-        for p in pairs:
+    pairs, projects = load_pairs(path), defaultdict[str, list[Pair]](list)
+    for p in pairs: projects[p.scenario or p.id].append(p)
+    def ask(name: str, judge: Any) -> Callable[[list[Pair]], Any]:
+        def one(p: Pair) -> Any:
             j = own_judgment(name, judge, p.older, p.newer)
             said, trap = j.relation == "supersede" and j.confidence >= SURE, p.kind in TRAPS
             right = said and p.positive
-            rows.append([(right, said), (right, p.positive), (said and trap, trap)])
-        return _grouped([p.scenario or p.id for p in pairs], rows)
+            return (right, said), (right, p.positive), (said and trap, trap)
+        return lambda project: np.sum([*map(one, project)], 0)
     return Bench(_source(path, len(pairs), "pairs"),
-                 {"precision": True, "recall": True, "traps fallen for": True}, count,
+                 {"precision": True, "recall": True, "traps fallen for": True}, [*projects.values()], ask,
                  {"judge_pair": judge_pair, "judge_pair, or asked": _or_asked}, JUDGES)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #bd7d3328
@@ -188,15 +185,9 @@ def bm25(question: str, memories: Sequence[Memory]) -> list[float]:
     return [score.get(n, -1e9) for n in range(len(memories))]
 
 
-def by_cosine(embedder: Embedder, memories: Sequence[Memory]) -> Callable[[str, Sequence[Memory]], Any]:
-    "A ranker that has embedded the memories once."
-    X = embedder.embed([m.text for m in memories])
-    return lambda question, _: X @ embedder.embed([question])[0]
-
-
 RANKERS: dict[str, Any] = {
     "newest first": lambda question, memories: [m.timestamp.timestamp() for m in memories], "BM25": bm25,
-    "cosine": StaticEmbedder()}
+    "cosine": WORD_PIECES}
 EMBEDDERS: dict[str, Any] = {"hashed words": LexicalEmbedder(), "BM25, no vectors": bm25}
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #630c21d3
@@ -205,14 +196,14 @@ def by_recall(questions: Iterable[str], memories: Sequence[Memory]) -> Callable[
     with tempfile.TemporaryDirectory() as folder:
         repo, there = write_project({m.id: m for m in memories}, Path(folder))
         now = max(m.timestamp for m in memories)
-        asks = open_recall(repo.path, load_settings(env={}), embedder=StaticEmbedder(), clock=lambda: now)
+        asks = open_recall(repo.path, load_settings(env={}), embedder=WORD_PIECES, clock=lambda: now)
         found = {q: asks.search(q, limit=20, mode=RetrievalMode.EXHAUSTIVE, include_summaries=False,
                                 count=False) for q in questions}
     return lambda question, _: [there[r.id] for r in found[question]]
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #a9200a42
 def question_bench(own_embedder: bool, package: Mapping[str, Any], baselines: Mapping[str, Any],
-                   path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
+                   path: Path | None, memories: Sequence[Memory] | None) -> Bench:
     "Questions, each of which was asked by itself."
     known = [*(memories or sample_memories())]
     questions = load_questions(path) if path else sample_questions(known)
@@ -220,47 +211,40 @@ def question_bench(own_embedder: bool, package: Mapping[str, Any], baselines: Ma
         if f is None: return by_recall([q.question for q in questions], known)
         if hasattr(f, "embed"): return by_cosine(f, known)
         return by_cosine(OwnEmbedder(name, f), known) if own_embedder and f is not bm25 else f
-    def count(name: str, f: Any) -> np.ndarray:
+    def ask(name: str, f: Any) -> Callable[[Question], Any]:
         ranker = ranker_of(name, f)
-        orders = (own_order(name, ranker, q.question, known) for q in questions)
-        hits = ([known[i].id in q.keys for i in order] for q, order in zip(questions, orders))
-        ranks = [h.index(True) + 1 if any(h) else math.inf for h in hits]
-        return np.array([[(r <= 5, 1), (1 / r, 1)] for r in ranks], float)
+        def one(q: Question) -> Any:
+            order = own_order(name, ranker, q.question, known)
+            rank = next((n for n, i in enumerate(order, 1) if known[i].id in q.keys), math.inf)
+            return (rank <= 5, 1), (1 / rank, 1)
+        return one
     what = f"questions to {len(known)} memories"
     return Bench(_source(path or fixture("sample_questions"), len(questions), what),
-                 {"answer among five": True, "mean reciprocal rank": False}, count, package, baselines)
+                 {"answer among five": True, "mean reciprocal rank": False}, questions, ask, package,
+                 baselines)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #a80019c2
 DECAYS: dict[str, Callable[[Snapshots], np.ndarray]] = {
     "none": lambda s: np.zeros(len(s)), "exponential, 30 days": lambda s: np.exp2(-s.last / 30),
     "ACT-R": base_level_of_three}
 
-
-def _history(path: Path | None) -> tuple[Snapshots, dict[str, Any]]:
-    "Of a table of events, or of the files of a repository."
-    if path and path.is_dir():
-        repo = open_repo(path)
-        s = sampled(snapshots([file_touches(repo)]), 20_000)
-        return s, {"file": f"the files of {s.names[0]}", "sha256": "", "items": len(s), "of": "forecasts"}
-    path = path or fixture("file_events", "csv.gz")
-    s = sampled(snapshots(read_touches(path)))
-    return s, _source(path, len(s), f"forecasts of {len(s.names)} projects")
-
 # %% ../../nbs/18_evaluation/07_compare.ipynb #a1f9887d
-def decay_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
+def decay_bench(path: Path | None, _: Any) -> Bench:
     "Was what scores high touched within thirty days?"
-    s, data = _history(path)
+    path = path or fixture("file_events", "csv.gz")
+    touches, most = ([file_touches(open_repo(path))], 20_000) if path.is_dir() else (read_touches(path), 1000)
+    s = sampled(snapshots(touches), most)
     group = s.repo if len(s.names) > 4 else s.repo * 1e6 + s.day
     both = [w for g in np.unique(group) if 0 < s.needed[w := group == g].sum() < w.sum()]
     if not both: raise BadTable("nothing to forecast: fewer than four months of history, or nothing was ever "
                                 "touched again")
-    def count(name: str, decay: Any) -> np.ndarray:
-        def one(age: float, uses: int) -> float: return own_decay(name, decay, age, uses)
-        known = name in DECAYS or decay is design_score
-        x = decay(s) if known else np.array([*map(one, s.last.tolist(), s.count.tolist())])
-        return np.array([[(measures(x[w], s.needed[w])["auc"], 1.0)] for w in both])
-    ours = {"the default score": design_score}
-    return Bench(data, {"area under the curve": False}, count, ours, DECAYS)
+    def ask(name: str, decay: Any) -> Callable[[np.ndarray], Any]:
+        x = (decay(s) if name in DECAYS or decay is design_score else
+             np.array([own_decay(name, decay, *known) for known in zip(s.last.tolist(), s.count.tolist())]))
+        return lambda w: [(measures(x[w], s.needed[w])["auc"], 1)]
+    what = f"forecasts of {n} projects" if (n := len(s.names)) > 1 else "forecasts"
+    return Bench(_source(path, len(s), what), {"area under the curve": False}, both, ask,
+                 {"the default score": design_score}, DECAYS)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #e30a0abc
 def _summary(memories: Sequence[Memory]) -> str:
@@ -275,66 +259,55 @@ SUMMARIZERS: dict[str, Callable[[Sequence[Memory]], str]] = {
     "the newest memory": lambda ms: max(ms, key=lambda m: m.timestamp).text}
 
 
-def summarizer_bench(path: Path | None = None, memories: Sequence[Memory] | None = None) -> Bench:
+def summarizer_bench(_: Any, memories: Sequence[Memory] | None) -> Bench:
     by_id = {m.id: m for m in memories or sample_memories()}
     rows = dict(zip(by_id, LexicalEmbedder().embed([m.text for m in by_id.values()])))
     clusters = cluster_memories([*by_id.values()], rows, SubconsciousnessConfig())
     groups = [[by_id[i] for i in c.memory_ids] for c in clusters]
-    def one(name: str, summarizer: Any, group: list[Memory]) -> Any:
-        text = call_own(name, summarizer, group)
-        if not isinstance(text, str): raise wrong_answer(name, text, "a summarizer returns a text")
-        v, whole = verify(text, group), estimate_tokens("\n".join(m.text for m in group))
-        sound = len(v.findings) - len(v.wrong)
-        return (sound, len(v.findings)), (v.coverage, 1), (estimate_tokens(text), whole)
-    def count(name: str, summarizer: Any) -> np.ndarray:
-        return np.array([one(name, summarizer, g) for g in groups], float)
+    def ask(name: str, summarizer: Any) -> Callable[[list[Memory]], Any]:
+        def one(group: list[Memory]) -> Any:
+            text = call_own(name, summarizer, group)
+            if not isinstance(text, str): raise wrong_answer(name, text, "a summarizer returns a text")
+            v, whole = verify(text, group), estimate_tokens("\n".join(m.text for m in group))
+            sound = len(v.findings) - len(v.wrong)
+            return (sound, len(v.findings)), (v.coverage, 1), (estimate_tokens(text), whole)
+        return one
     return Bench(_source(fixture("sample"), len(groups), f"clusters of {len(by_id)} memories"),
-                 {"sentences borne out": True, "sources told": False, "length": False}, count,
+                 {"sentences borne out": True, "sources told": False, "length": False}, groups, ask,
                  {"by quotation": _summary}, SUMMARIZERS)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #114d86fe
 _BENCHES: dict[str, Callable[..., Bench]] = {
     "judges": judge_bench, "rankers": partial(question_bench, False, {"gnc recall": None}, RANKERS),
     "decays": decay_bench, "summarizers": summarizer_bench,
-    "embedders": partial(question_bench, True, {"word pieces": StaticEmbedder()}, EMBEDDERS)}
+    "embedders": partial(question_bench, True, {"word pieces": WORD_PIECES}, EMBEDDERS)}
 _ROLES = {"yours": (COLOURS[1], "diamond"), "package": ("#222", "circle"), "baseline": ("#999", "square")}
-
-
-# %% ../../nbs/18_evaluation/07_compare.ipynb #4f97a097
-def _signed(x: Ends | None) -> str: return "{:+.3f} [{:+.3f}, {:+.3f}]".format(*x) if x else "–"
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #90971ac4
 @dataclass(frozen=True, repr=False)
 class Comparison:
     "What several ways came to on the same data."
     lines: tuple[Line, ...]
-    data: Mapping[str, Mapping[str, Any]]  # By kind: which file, its hash, how many items
-    against: Mapping[str, str]  # By kind: what the differences are from
+    # By kind: which file, its hash, how many items, and what the differences are from
+    data: Mapping[str, Mapping[str, Any]]
 
     def tables(self) -> Iterator[tuple[str, list[str], list[list[str]]]]:  # Title, columns, rows
         "One for each kind and measure."
         for kind, measure in dict.fromkeys((x.kind, x.measure) for x in self.lines):
             d = self.data[kind]
             yield (f"{kind}: {measure}, on {d['items']:,} {d['of']} ({d['file']})",
-                   ["", measure, f"difference from {self.against[kind]}", "n"],
+                   ["", measure, f"difference from {d['against']}", "n"],
                    [[f"{x.name}{' (yours)' * (x.role == 'yours')}", str(x.value or "–"),
-                     _signed(x.difference), f"{x.n:,}"]
+                     "{:+.3f} [{:+.3f}, {:+.3f}]".format(*x.difference) if x.difference else "–", f"{x.n:,}"]
                     for x in self.lines if (x.kind, x.measure) == (kind, measure)])
 
-    def _repr_html_(self) -> str:
-        frame = need("pandas", "notebook").DataFrame
-        return "".join(f"<p>{escape_markup(title)}</p>{frame(rows, columns=columns).to_html(index=False)}"
-                       for title, columns, rows in self.tables())
-
     def __repr__(self) -> str:
-        lines = ((title, *("  {:29} {:20} {:23} {}".format(*row) for row in rows))
-                 for title, _, rows in self.tables())
-        return "\n\n".join(map("\n".join, lines))
+        return "\n\n".join("\n".join((title, *("  {:29} {:20} {:23} {}".format(*row) for row in rows)))
+                           for title, _, rows in self.tables())
 
     def to_dict(self, date: str = "") -> dict[str, Any]:
         "For JSON: what was measured, on what, by which version."
-        return {"version": __version__, "date": date, "data": plain(self.data), "against": dict(self.against),
-                "results": [plain(x._asdict()) for x in self.lines]}
+        return plain({"version": __version__, "date": date, "data": self.data, "results": self.lines})
 
     def to_json(
         self, date: str,  # Of the measurement: "2026-11-30"
@@ -342,7 +315,7 @@ class Comparison:
         "A small file to commit."
         return json.dumps(self.to_dict(date), indent=1, ensure_ascii=False) + "\n"
 
-    def figure(self) -> Figure: return comparison_figure(self.lines, self.against)
+    def figure(self) -> Figure: return comparison_figure(self.lines, self.data)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #23648dc4
 def _dot(x: Line) -> dict[str, Any]:
@@ -354,9 +327,9 @@ def _dot(x: Line) -> dict[str, Any]:
                         "color": colour}}
 
 
-def comparison_figure(lines: Sequence[Line], against: Mapping[str, str]) -> Figure:
+def comparison_figure(lines: Sequence[Line], data: Mapping[str, Mapping[str, Any]]) -> Figure:
     "A row of panels for each kind, a panel for each measure."
-    shown, names = ({k: [*dict.fromkeys(x[at] for x in lines if x.kind == k)] for k in against}
+    shown, names = ({k: [*dict.fromkeys(x[at] for x in lines if x.kind == k)] for k in data}
                     for at in (3, 1))
     wide, height = max(map(len, shown.values())), 110 + sum(34 * (len(n) + 2) for n in names.values())
     fig = need("plotly.subplots", "notebook").make_subplots(
@@ -369,7 +342,7 @@ def comparison_figure(lines: Sequence[Line], against: Mapping[str, str]) -> Figu
         if x.value is None: continue
         at = {"row": rows[x.kind], "col": shown[x.kind].index(x.measure) + 1}
         fig.add_trace(_dot(x), **at)
-        if x.name == against[x.kind]:
+        if x.name == data[x.kind]["against"]:
             fig.add_vline(x=x.value.value, line={"color": "#bbb", "dash": "dot"}, **at)
     for k, r in rows.items(): fig.update_yaxes(categoryorder="array", categoryarray=names[k][::-1], row=r)
     fig.update_layout(template=figure([]).layout.template, margin={"t": 90}, height=height,
@@ -387,17 +360,17 @@ def _named(given: Any) -> dict[str, Any]:
     return out
 
 
-def _compared(kind: str, bench: Bench, given: Mapping[str, Any], against: str) -> tuple[list[Line], str]:
+def _compared(kind: str, bench: Bench, given: Mapping[str, Any], against: str) -> Iterator[Line]:
     roles = {"yours": given, "package": bench.package, "baseline": bench.baselines}
     taken = [name for name in given if name in {**bench.package, **bench.baselines}]
     if taken: raise OwnError(f"{taken[0]} is the name of one that is compared with; give yours another")
-    base = against or next(iter(bench.package))
-    found = {name: Counted(role, bench.tally(name, f)) for role, ways in roles.items()
-             for name, f in ways.items()}
-    if base not in found: raise OwnError(f"against: there is no {base!r}; choose from {', '.join(found)}")
-    lines = [*lines_of(kind, found, bench.measures, base)]
+    found = {name: Counted(role, np.array([*map(bench.ask(name, f), bench.groups)], float))
+             for role, ways in roles.items() for name, f in ways.items()}
+    if against not in found:
+        raise OwnError(f"against: there is no {against!r}; choose from {', '.join(found)}")
+    lines = [*lines_of(kind, found, bench.measures, against)]
     told = {x.measure for x in lines if x.value}  # Data without traps has nothing to say of them
-    return [x for x in lines if x.measure in told], base
+    return (x for x in lines if x.measure in told)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #acd03105
 def compare(
@@ -418,9 +391,10 @@ def compare(
     given = {kind: _named(x) for kind, x in all_.items() if x is not None}
     if not given: raise ValueError(f"nothing to compare: give {', '.join(f'{k}=' for k in all_)}")
     files = data if isinstance(data, Mapping) else dict.fromkeys(given, data)
-    lines, facts, bases = list[Line](), {}, {}
+    lines, facts = list[Line](), {}
     for kind, mine in given.items():
         bench = _BENCHES[kind](Path(files[kind]) if files.get(kind) else None, memories)
-        found, bases[kind] = _compared(kind, bench, mine, against)
-        lines, facts[kind] = lines + found, bench.data
-    return Comparison(tuple(lines), facts, bases)
+        base = against or next(iter(bench.package))
+        lines += _compared(kind, bench, mine, base)
+        facts[kind] = bench.data | {"against": base}
+    return Comparison(tuple(lines), facts)

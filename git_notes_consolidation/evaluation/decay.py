@@ -18,7 +18,7 @@ from ..store.events import Events
 from ..store.git import Repo, git
 
 # %% auto #0
-__all__ = ['changes', 'file_touches', 'memory_touches', 'too_few', 'Tuned', 'compare_models', 'tuned']
+__all__ = ['file_touches', 'memory_touches', 'too_few', 'Tuned', 'compare_models', 'tuned']
 
 # %% ../../nbs/18_evaluation/06_decay.ipynb #8734bbd7
 def changes(
@@ -40,16 +40,14 @@ def changes(
 # %% ../../nbs/18_evaluation/06_decay.ipynb #f592d87c
 def file_touches(
     repo: Repo,
-    years: float = 5.0,  # Before the newest commit; the rest is another project
     now: datetime | None = None,  # Commits dated later have a wrong clock, unless all have
 ) -> Touches:
-    "The history of the repository's files, on its current branch."
-    tip = tip_of(repo)
-    rows = (changes(git(repo.path, *LOG, "--no-merges", "--no-renames", "--name-status", "--format=%x01%ct",
-                        tip, "--")) if tip else [])
+    "The last five years of the repository's files on its current branch; before that it is another project."
+    log = *LOG, "--no-merges", "--no-renames", "--name-status", "--format=%x01%ct"
+    rows = changes(git(repo.path, *log, tip, "--")) if (tip := tip_of(repo)) else []
     rows = [r for r in rows if not now or r[1] <= as_utc(now).timestamp() + 86400] or rows
-    begin = max(max((t for _, t, _ in rows), default=0.0) - years * 365 * 86400,
-                min((t for _, t, _ in rows), default=0.0))
+    times = [t for _, t, _ in rows] or [0.0]
+    begin = max(max(times) - 5 * 365 * 86400, min(times))
     return touches_of((repo.worktree or repo.path).name,
                       ((path, (t - begin) / 86400, kind == "D") for path, t,
                        kind in reversed(rows) if t >= begin))
@@ -71,21 +69,18 @@ def memory_touches(
 
 def _reads(events: Events, waiting: Mapping[str, Iterable[tuple[str, datetime]]]) -> Iterable[
     tuple[str, datetime]]:
-    counts: dict[tuple[str, str], list[tuple[int, str]]] = defaultdict(list)
-    for _, _, r in events.records:
-        if r.get("kind") == "access" and type(r.get("count")) is int and isinstance(r.get("at"), str):
-            counts[str(r.get("memory")), str(r.get("clone"))].append((r["count"], r["at"]))
-    for (i, _), told in counts.items():
+    counts: dict[tuple[str, str], list[tuple[int, datetime]]] = defaultdict(list)
+    for r in (r for _, _, r in events.records if r["kind"] == "access"):
+        try: told = (str(r["memory"]), str(r["clone"]), int(r["count"]),
+                     as_utc(datetime.fromisoformat(r["at"])))
+        except (KeyError, TypeError, ValueError, OverflowError): continue  # Anybody may have written it
+        counts[told[:2]].append(told[2:])
+    for (i, _), rows in counts.items():
         before = 0
-        for n, at in sorted(told):
-            yield from [(i, when)] * min(n - before, 100) if (when := _moment(at)) else ()
+        for n, at in sorted(rows):
+            yield from [(i, at)] * min(n - before, 100)
             before = max(n, before)
     for i, asked in waiting.items(): yield from ((i, as_utc(at)) for _, at in asked)
-
-
-def _moment(text: str) -> datetime | None:
-    try: return as_utc(datetime.fromisoformat(text))
-    except ValueError: return None
 
 # %% ../../nbs/18_evaluation/06_decay.ipynb #8caa30f5
 LEAST_NEEDED, LEAST_ROWS = 50, 500
@@ -106,9 +101,7 @@ def too_few(
     return ""
 
 # %% ../../nbs/18_evaluation/06_decay.ipynb #7d780278
-CANDIDATES = tuple(m for m in MODELS if m.name in ("constant", "exponential, 30 days", "exponential, fitted",
-                                                   "power law, fitted", "designs' score",
-                                                   "ACT-R of three numbers, fitted"))
+CANDIDATES = tuple(m for m in MODELS if m.name not in ("designs' score, fitted", "ACT-R, fitted"))
 
 # %% ../../nbs/18_evaluation/06_decay.ipynb #c66b91c8
 @dataclass(frozen=True)
@@ -131,9 +124,6 @@ class Tuned:
                 "notes": list(self.notes), "fitted":
                 {"model": f.model.name, "exponent": f.parameter, "intercept": f.intercept, "slope": f.slope}}
 
-# %% ../../nbs/18_evaluation/06_decay.ipynb #9d6558d2
-OURS = CANDIDATES[-1].name
-
 # %% ../../nbs/18_evaluation/06_decay.ipynb #a3a6347d
 def compare_models(
     s: Snapshots,
@@ -150,17 +140,18 @@ def tuned(
     files: Snapshots,
 ) -> Tuned:
     "Fit to the reads if there are enough, else to the files, else keep the twelve projects' numbers."
-    reads, files = (sampled(s, 100_000) for s in (reads, files))  # Of more, so many are drawn
-    short = {what: too_few(s, what) for what, s in (("reads", reads), ("files", files))}
+    # Of more, so many are drawn
+    ways = {what: sampled(s, 100_000) for what, s in (("reads", reads), ("files", files))}
+    short = {what: too_few(s, what) for what, s in ways.items()}
     notes = [f"too few to fit to, {why}" for why in short.values() if why]
     source = next((what for what, why in short.items() if not why), "")
     if not source:
         return Tuned("twelve projects", len(reads), int(reads.needed.sum()), {}, TWELVE, {}, tuple(notes))
     if source == "files": notes.append("fitted to the edits of files, which stand in for reads: a proxy")
-    s = reads if source == "reads" else files
+    s = ways[source]
     table, best = compare_models(s), fit(CANDIDATES[-1], s)
-    better = (table[OURS]["log_loss"] <= table["designs' score"]["log_loss"]
-              and table[OURS]["auc"] >= table["designs' score"]["auc"] - 0.005)
+    ours, designs = table[best.model.name], table["designs' score"]
+    better = ours["log_loss"] <= designs["log_loss"] and ours["auc"] >= designs["auc"] - 0.005
     if better and best.parameter in (EXPONENTS[0], EXPONENTS[-1]):
         notes.append("the exponent is at the end of those that are tried: the fit would go further")
     if not better:

@@ -13,20 +13,18 @@ from pydantic.dataclasses import dataclass as labelled
 from typing import Annotated, Any, Literal
 from ..core.memory import Memory
 from ..core.models import Judgment, Relation
-from ..supersession.assertions import ABSTAINS
 from ..supersession.judge import judge_pair
 from .scoring import (
     load_rows, read_row, Report, score_groups, Scored, Share, share, unlocked_rows, _Row, _S, Table, Time)
 from ..core.settings import SubconsciousnessConfig
-from ..similarity.lexical import Embedder
-from ..similarity.lexical import LexicalEmbedder
+from ..similarity.lexical import Embedder, LexicalEmbedder
 from ..store.state import State
 from ..consolidation.scan import living_memories, Scanned
 from ..consolidation.relate import candidates
 
 # %% auto #0
-__all__ = ['Judge', 'Pair', 'pair_of', 'load_pairs', 'Judged', 'judge_pairs', 'Scores', 'score', 'Failure', 'failures',
-           'report_of', 'evaluate_pairs', 'evaluate_candidates']
+__all__ = ['Pair', 'pair_of', 'load_pairs', 'Judged', 'judge_pairs', 'Scores', 'Failure', 'report_of', 'evaluate_pairs',
+           'evaluate_candidates']
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #734d0654
 @labelled(frozen=True)
@@ -96,16 +94,7 @@ def load_pairs(
     return load_rows(path, Pair)
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #5ded7d4d
-# (older, newer) to what the judge says; none: a model gave no answer
-Judge = Callable[[Memory, Memory], "Judgment | None"]
-
-# %% ../../nbs/18_evaluation/03_pairs.ipynb #61b35928
-# Reason codes whose direction is that of the dates: the same title again, one changed value
-BY_DATE = ("T", "V")
-
-def swapped(p: Pair) -> tuple[Memory, Memory]:
-    "The pair with its texts exchanged: the newer's comes first, at the older's date."
-    return replace(p.newer, timestamp=p.older.timestamp), replace(p.older, timestamp=p.newer.timestamp)
+Judge = Callable[[Memory, Memory], Judgment]  # Older and newer, to what it says
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #bf4d02c3
 @dataclass(frozen=True)
@@ -113,8 +102,6 @@ class Judged:
     "A pair and what the judge said of it."
     pair: Pair
     said: Judgment
-    back: Judgment | None = None  # Of the turned pair
-    failed: str = ""  # The error, where there was one
 
     @property
     def split(self) -> str: return self.pair.split
@@ -132,33 +119,13 @@ class Judged:
         "Did it find one that is there?"
         return self.emitted and self.pair.positive
 
-    @property
-    def abstained(self) -> bool:
-        "Did it say nothing?"
-        return self.said.relation == "coexist" and self.said.confidence <= ABSTAINS
-
-# %% ../../nbs/18_evaluation/03_pairs.ipynb #5b95619d
-def _ask(judge: Judge, older: Memory, newer: Memory) -> tuple[Judgment, str]:
-    try:
-        said = judge(older, newer)
-        if said is None: return Judgment("coexist", None, 0.0, None, "no answer"), "no answer"
-        return said, ""
-    except Exception as e: return Judgment("coexist", None, 0.0, None,
-                                           "the judge failed"), f"{type(e).__name__}: {e}"
-
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #2457c357
 def judge_pairs(
     pairs: Iterable[Pair],
     judge: Judge = judge_pair,
-    turn: bool = True,  # Ask about each turned pair as well; twice the calls
 ) -> tuple[Judged, ...]:
     "What a judge says of each pair."
-    out = []
-    for p in pairs:
-        said, failed = _ask(judge, p.older, p.newer)
-        back, also = _ask(judge, *swapped(p)) if turn else (None, "")
-        out.append(Judged(p, said, back, failed or also))
-    return tuple(out)
+    return tuple(Judged(p, judge(p.older, p.newer)) for p in pairs)
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #a3e903a0
 @dataclass(frozen=True)
@@ -168,29 +135,19 @@ class Scores(Scored):
     precision: Share  # Of the supersessions found
     recall: Share  # Of those that are there
     traps: Share  # Traps it fell into: a supersession found where there is none, though it looks like one
-    wrong_direction: Share  # Turned pairs in which it reads a supersession from the words
-    abstained: Share
     kinds: Mapping[str, Mapping[str, int]]  # full or partial, where it was right that there is one
     relations: Table
-    codes: Mapping[str, Share]  # Reason code to its precision
-    failed: int  # Pairs that the judge failed on
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #5aff0af7
 def score(judged: Sequence[Judged]) -> Scores:
     "Everything that is counted, over some pairs."
     found = [x for x in judged if x.emitted]
-    codes = sorted({x.said.code or "" for x in found})
     return Scores(
         n=len(judged), precision=share(x.right for x in found),
         recall=share(x.right for x in judged if x.pair.positive),
         traps=share(x.emitted for x in judged if x.pair.kind in TRAPS),
-        wrong_direction=share(x.back.relation == "supersede" and x.back.code not in BY_DATE
-                              for x in judged if x.back),
-        abstained=share(x.abstained for x in judged),
-        kinds=Table.of((x.pair.label, x.said.kind or "full") for x in found if x.right).counts(),
-        relations=Table.of((x.pair.relation, x.said.relation) for x in judged if x.pair.relation),
-        codes={c: share(x.right for x in found if (x.said.code or "") == c) for c in codes},
-        failed=sum(bool(x.failed) for x in judged))
+        kinds=Table((x.pair.label, x.said.kind or "full") for x in found if x.right).counts(),
+        relations=Table((x.pair.relation, x.said.relation) for x in judged if x.pair.relation))
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #fb74f366
 def score_pairs(
@@ -206,7 +163,7 @@ def score_pairs(
 @dataclass(frozen=True)
 class Failure(Scored):
     "A mistake on a pair that may be looked at."
-    # failed, false, kind (full or partial), missed, relation; candidate for a pair that was not even judged
+    # false, kind (full or partial), missed, relation; candidate for a pair that was not even judged
     what: str
     id: str
     source: str
@@ -224,39 +181,32 @@ def _failure(what: str, p: Pair, said: str = "", reason: str = "") -> Failure:
                    str(p.row.get("evidence") or ""))
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #4adf293a
+def _mistake(x: Judged) -> str:
+    "What is wrong with it; empty where nothing is."
+    if x.emitted and not x.pair.positive: return "false"
+    if x.right and (x.said.kind or "full") != x.pair.label: return "kind"
+    if x.pair.positive and not x.emitted: return "missed"
+    return "" if x.pair.relation in (None, x.said.relation) else "relation"
+
+
 def failures(judged: Iterable[Judged]) -> tuple[Failure, ...]:
     "False supersessions first, then wrong kinds, misses and other relations; none of the locked half."
-    out, order = [], ("failed", "false", "kind", "missed", "relation")
+    out = []
     for x in unlocked_rows(judged):
-        is_ = {"failed": bool(x.failed), "false": x.emitted and not x.pair.positive,
-               "kind": x.right and (x.said.kind or "full") != x.pair.label,
-               "missed": x.pair.positive and not x.emitted,
-               "relation": x.pair.relation not in (None, x.said.relation)}
-        what = next((name for name in order if is_[name]), "")
-        said = (f"{x.said.relation} {x.said.kind or ''}".strip()
-                + f" {x.said.confidence:.2f} {x.said.code or ''}".rstrip())
-        reason = x.failed or x.said.reason + (f": “{x.said.span}”" if x.said.span else "")
-        if what: out.append(_failure(what, x.pair, said, reason))
-    return tuple(sorted(out, key=lambda f: (order.index(f.what), f.source, f.id)))
+        said = f"{x.said.relation} {x.said.kind or ''} {x.said.confidence:.2f} {x.said.code or ''}"
+        reason = x.said.reason + (f": “{x.said.span}”" if x.said.span else "")
+        if what := _mistake(x): out.append(_failure(what, x.pair, " ".join(said.split()), reason))
+    return tuple(sorted(out, key=lambda f: (f.what, f.source, f.id)))
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #30855845
-def report_of(judged: Sequence[Judged]) -> Report[Scores, Failure]:
+def report_of(judged: Sequence[Judged]) -> Report[Scores]:
     "The report on what a judge said."
     return Report(score_pairs(judged, score, lambda x: x.pair), failures(judged))
 
 
-def evaluate_pairs(pairs: Iterable[Pair], judge: Judge = judge_pair) -> Report[Scores, Failure]:
+def evaluate_pairs(pairs: Iterable[Pair], judge: Judge = judge_pair) -> Report[Scores]:
     "Ask a judge about every pair, and count."
     return report_of(judge_pairs(pairs, judge))
-
-# %% ../../nbs/18_evaluation/03_pairs.ipynb #3e8bfb77
-def document_pool(pairs: Iterable[Pair]) -> tuple[Memory, ...]:  # Oldest first
-    "Every document once."
-    docs: dict[str, Memory] = {}
-    for p in pairs:
-        for m in (p.older, p.newer):
-            docs[m.id] = max(docs.get(m.id, m), m, key=lambda x: (len(x.content), x.content, x.timestamp))
-    return living_memories(docs.values())
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #5ce0ceb3
 def scan_of(
@@ -270,11 +220,6 @@ def scan_of(
                    config=config,
                    now=memories[-1].timestamp, lexical=words.embed(texts) if embedder.name != words.name
                    else None)
-
-
-def candidate_pairs(s: Scanned) -> set[tuple[str, str]]:  # Newer, older
-    "The pairs that the pipeline would judge."
-    return {(s.memories[c[0]].id, s.memories[c[1]].id) for c in candidates(s, s.memories)}
 
 # %% ../../nbs/18_evaluation/03_pairs.ipynb #c43add0b
 @dataclass(frozen=True)
@@ -291,15 +236,17 @@ def evaluate_candidates(
     *,
     emitted: Collection[str] = (),  # Ids of the pairs that the judge finds a supersession in
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
-) -> Report[CandidateScores, Failure]:
+) -> Report[CandidateScores]:
     "Which supersessions in the data are among the pairs that the pipeline would judge, and what it costs."
     near, size, cost = set[str](), 0, 0
     for source in sorted({p.source for p in pairs}):
         mine = [p for p in pairs if p.source == source]
-        documents = document_pool(mine)
-        found = candidate_pairs(replace(scan_of(documents, embedder, config), nearest=(k, min(k, 5))))
-        near |= {p.id for p in mine if (p.newer.id, p.older.id) in found
-                 or p.newer.timestamp == p.older.timestamp and (p.older.id, p.newer.id) in found}
+        docs = sorted((m for p in mine for m in (p.older, p.newer)),
+                      key=lambda m: (len(m.content), m.content))
+        documents = living_memories({m.id: m for m in docs}.values())  # Of a document the longest text
+        s = replace(scan_of(documents, embedder, config), nearest=(k, min(k, 5)))
+        found = {frozenset((documents[i].id, documents[j].id)) for i, j, _ in candidates(s, documents)}
+        near |= {p.id for p in mine if {p.newer.id, p.older.id} in found}
         size, cost = size + len(documents), cost + len(found)
     there = [p for p in pairs if p.positive]
     def score(rows: Sequence[Pair]) -> CandidateScores:

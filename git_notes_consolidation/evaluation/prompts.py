@@ -4,37 +4,28 @@
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #be989a47
 from __future__ import annotations
-import json, yaml
+import math
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from dataclasses import asdict, dataclass, field
+from dataclasses import dataclass, field
 from functools import cached_property, partial
 from itertools import zip_longest
-from pathlib import Path
-from pydantic.dataclasses import dataclass as labelled
 from typing import Any
-from ..llm.client import Heard, Model
-from ..llm.prompts import (
-    batches, JUDGE, judge_request, Prompt)
+from ..llm.client import ask_all, Client, get_client, Heard, Model
+from ..llm.prompts import JUDGE, Prompt
 from ..core.settings import SubconsciousnessConfig
 from ..writing.decide import consider, decide, nearest, Neighbour, Pool, threshold_for
-from ..similarity.lexical import Embedder
-from ..similarity.lexical import LexicalEmbedder
-from ..llm.client import ask_all, Client, get_client
+from ..similarity.lexical import Embedder, LexicalEmbedder
 from ..llm.protocol import BadReply, NoReply, Usage
 from ..core.models import Judgment
 from ..core.memory import digest, Memory
 from .scoring import (
-    plain, read_row, Report, score_groups, Scored, Share, share, unlocked_rows, Table)
+    plain, Report, score_groups, Scored, Share, share, unlocked_rows, Table)
 from .pairs import Pair
-from ..core.visible import estimate_tokens
-from ..llm.providers import Bound, price
-from ..llm.prompts import PairReply, parse_shape
-from ..llm.protocol import Request
 from ..supersession.judge import SURE, weigh
 
 # %% auto #0
-__all__ = ['Ask', 'right_relation', 'evaluate_four_ways', 'sample', 'Trial', 'offline_trial', 'try_prompt', 'trial_row',
-           'differences', 'trial_requests', 'estimate', 'unanswered_note']
+__all__ = ['right_relation', 'evaluate_four_ways', 'sample', 'Trial', 'offline_trial', 'try_prompt', 'trial_row',
+           'unanswered_note']
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #514df7c6
 def neighbours_of(
@@ -62,7 +53,6 @@ class WriteOutcome:
     done: str  # One of the four; coexist: it is added, and nothing else happens
     asked: str = ""  # The relation that is left as a question
     near: bool = True  # Was the older memory looked at?
-    by: str = ""  # Who judged: "remember" or "llm"
 
     @property
     def split(self) -> str: return self.pair.split
@@ -72,10 +62,10 @@ class WriteOutcome:
     def wrong(self) -> bool:
         "Was something done that is not right? Adding is no such act."
         return self.done not in ("coexist", self.gold)
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #841e7b45
-# Older and newer memories, to what is said of each pair
-Ask = Callable[[Sequence[tuple[Memory, Memory]]], Sequence[Judgment | None]]
+    @property
+    def answered(self) -> str:
+        "What is done in the end when its question is answered rightly."
+        return self.asked if self.asked == self.gold else self.done
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #f74e8c83
 def model_of(
@@ -91,30 +81,16 @@ def write_outcomes(
     pairs: Iterable[Pair],
     embedder: Embedder = LexicalEmbedder(),
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
-    ask: Ask | None = None,  # None: nobody is asked
+    # Older and newer memories, to what is said of each pair; none: nobody is asked
+    ask: Callable[[Sequence[tuple[Memory, Memory]]], Sequence[Judgment | None]] | None = None,
 ) -> tuple[WriteOutcome, ...]:  # Of the pairs whose relation is known
     "What `remember` would do with the newer memory of each pair."
-    open_ = list[tuple[Memory, Memory]]()
-    found = [(p, neighbours_of(p, embedder, config)) for p in pairs if p.relation]
-    def note(asked: Sequence[tuple[Memory, Memory]]) -> list[None]:
-        open_.extend(asked)
-        return [None] * len(asked)
-    if ask:
-        for p, near in found: consider(p.newer, near, embedder, note)
-    said = iter(ask(open_) if ask and open_ else ())
-    def answer(asked: Sequence[Any]) -> list[Judgment | None]: return [next(said) for _ in asked]
-    def one(p: Pair, near: list[Neighbour]) -> WriteOutcome:
-        judged = consider(p.newer, near, embedder, answer if ask else None)
-        d = decide(judged, config)
+    def one(p: Pair) -> WriteOutcome:
+        near = neighbours_of(p, embedder, config)
+        d = decide(consider(p.newer, near, embedder, ask), config)
         return WriteOutcome(p, "coexist" if d.relation == "none" else d.relation,
-                            d.asked[0].judgment.relation if d.asked else "", bool(near),
-                       judged[0].by if judged else "")
-    return tuple(one(p, near) for p, near in found)
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #ada9ec86
-def act_once_answered(x: WriteOutcome) -> str:
-    "What is done in the end when its question is answered rightly."
-    return x.asked if x.asked and x.asked == x.gold else x.done
+                            d.asked[0].judgment.relation if d.asked else "", bool(near))
+    return tuple(one(p) for p in pairs if p.relation)
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #bf15bc46
 @dataclass(frozen=True)
@@ -128,8 +104,7 @@ class FourWay(Scored):
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #3e43e4e9
 def score_four_ways(rows: Sequence[WriteOutcome]) -> FourWay:
     "Everything that is counted, over some pairs."
-    return FourWay(Table.of((x.gold, x.done) for x in rows),
-                   Table.of((x.gold, act_once_answered(x)) for x in rows),
+    return FourWay(Table((x.gold, x.done) for x in rows), Table((x.gold, x.answered) for x in rows),
                    share(bool(x.asked) for x in rows), share(x.wrong for x in rows))
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #1f435269
@@ -139,81 +114,16 @@ def evaluate_four_ways(
     config: SubconsciousnessConfig = SubconsciousnessConfig(),
     # The environment, for the model that the configuration names; none: nobody is asked
     env: Mapping[str, str] | None = None,
-) -> Report[FourWay, Any]:
+) -> Report[FourWay]:
     "Remember the newer memory of each pair, and count; with a model also what it cost and what was taken."
-    def report(rows: Sequence[WriteOutcome], model: Any = None) -> Report[FourWay, Any]:
-        return Report(score_groups(rows, score_four_ways, category=lambda x: x.pair.category), (),
-                      {"model": model})
-    if env is None or config.llm_provider == "off":
-        return report(write_outcomes(pairs, embedder, config))
-    with get_client(config, env) as client:
-        model = model_of(client)
-        rows = write_outcomes(pairs, embedder, config, model.judge)
-        return report(rows, client.usage().to_dict() | {"pairs": model.heard["pairs"].to_dict()})
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #dd22d6ff
-class PromptError(ValueError):
-    "A file that holds no prompt: which file, and what is wrong in it."
-
-
-class _Text(yaml.SafeDumper):
-    "Several lines as a block."
-
-
-_Text.add_representer(str, lambda d, s: d.represent_scalar("tag:yaml.org,2002:str", s,
-                                                           style="|" if "\n" in s else None))
-
-
-def prompt_yaml() -> str:
-    "The package's prompt as a file, to be edited."
-    shown = [{"older": old, "newer": new, "answer": {f: getattr(a, f) for f in JUDGE.fields}}
-             for old, new, a in JUDGE.examples]
-    whole = asdict(JUDGE) | {"examples": shown, "fields": [*JUDGE.fields]}
-    del whole["name"]  # That of the file: it is another prompt as soon as it is edited
-    return yaml.dump(whole, Dumper=_Text, sort_keys=False, allow_unicode=True, width=100)
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #47845a5f
-@labelled(frozen=True)
-class Example:
-    "Two memories, and what is to be said of them."
-    older: str
-    newer: str
-    answer: Mapping[str, Any]
-
-
-@labelled(frozen=True, config={"extra": "forbid"})
-class PromptFile:
-    "What a file may change of the package's prompt."
-    name: str
-    system: str = JUDGE.system
-    template: str = JUDGE.template
-    fields: tuple[str, ...] = JUDGE.fields
-    examples: tuple[Example, ...] | None = None
-
-    def __post_init__(self) -> None:
-        if not all(mark in self.template for mark in ("{memories}", "{pairs}")):
-            raise ValueError("template: a text with {memories} and {pairs} in it is expected")
-        # Without a quotation nothing is believed
-        if not {"quote", "relation"} <= {*self.fields} <= {*JUDGE.fields}:
-            raise ValueError(f"fields: quote and relation, and any of {', '.join(JUDGE.fields)}")
-        if any(x.answer.keys() != {*self.fields} for x in self.examples or ()):
-            raise ValueError(f"examples: an answer needs {', '.join(self.fields)}")
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #807e26e6
-def read_prompt(
-    path: Path | str,  # YAML
-) -> Prompt:  # What the file leaves out is that of the package, its name that of the file
-    "The prompt of a file."
-    rest = {"quote": None, "reason": "", "kind": None, "confidence": "high"}
-    try:
-        given = yaml.safe_load(Path(path).read_text(encoding="utf-8"))
-        f = read_row({"name": Path(path).stem, **given}, PromptFile)
-        shown = ((x.older, x.newer, parse_shape({**rest, **x.answer}, PairReply)) for x in f.examples or ())
-        return Prompt(f.name, f.system, f.template,
-                      JUDGE.examples if f.examples is None else tuple(shown), f.fields)
-    except OSError as e: raise PromptError(f"{path} cannot be read: {e.strerror}") from None
-    except (ValueError, TypeError, RecursionError, yaml.YAMLError) as e:
-        raise PromptError(f"{path}: {e}") from None
+    if env is None or config.llm_provider == "off": rows, told = write_outcomes(pairs, embedder, config), None
+    else:
+        with get_client(config, env) as client:
+            model = model_of(client)
+            rows = write_outcomes(pairs, embedder, config, model.judge)
+            told = client.usage().to_dict() | {"pairs": model.heard["pairs"].to_dict()}
+    return Report(score_groups(rows, score_four_ways, category=lambda x: x.pair.category), (),
+                  {"model": told})
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #c7d21ce1
 def sample(
@@ -247,20 +157,17 @@ class Trial:
             return WriteOutcome(p, said if sure else "coexist", "" if sure or said == "coexist" else said)
         return tuple(map(one, self.pairs, self.said))
 
-    @property
-    def done(self) -> tuple[str, ...]: return tuple(x.done for x in self.rows)
+    @cached_property
+    def scores(self) -> FourWay: return score_four_ways(self.rows)
 
     @property
-    def four(self) -> Table: return score_four_ways(self.rows).done
+    def precision(self) -> Share: return self.scores.done.precision("supersede")
 
     @property
-    def precision(self) -> Share: return self.four.precision("supersede")
+    def recall(self) -> Share: return self.scores.done.recall("supersede")
 
     @property
-    def recall(self) -> Share: return self.four.recall("supersede")
-
-    @property
-    def wrong(self) -> Share: return score_four_ways(self.rows).wrong
+    def wrong(self) -> Share: return self.scores.wrong
 
     @property
     def asked(self) -> Share:
@@ -274,17 +181,12 @@ class Trial:
         "For JSON."
         names = ("name", "answered", "precision", "recall", "wrong", "asked", "refused", "usage")
         return plain({k: getattr(self, k) for k in names}
-                     | {"four_way": self.four, "unanswered": len(self.unanswered)})
+                     | {"four_way": self.scores.done, "unanswered": len(self.unanswered)})
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #9a09596c
 def offline_trial(pairs: Sequence[Pair]) -> Trial:
     "What the judge says that needs no model."
     return Trial("offline", tuple(pairs), tuple(weigh(p.older, p.newer) for p in pairs))
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #6f830b32
-def in_no_order(pairs: Iterable[Pair]) -> list[Pair]:
-    "Pairs in an order that says nothing about them, always the same."
-    return sorted(pairs, key=lambda p: digest("asked", p.id))
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #ea6b8a85
 def try_prompt(
@@ -294,76 +196,36 @@ def try_prompt(
     progress: Callable[[int, int], None] = lambda done, of: None,  # Called after each answer
 ) -> Trial:
     "What a model says that is asked in the words of a prompt, as many pairs a call as in a run."
-    pairs, heard = in_no_order(pairs), Heard()
-    said = model_of(client, prompt, progress).answers([(p.older, p.newer) for p in pairs])
-    there = [(p, x) for p, x in zip(pairs, said) if not isinstance(x, NoReply)]
-    for _, x in there:
-        if isinstance(x, BadReply): heard.refuse(x)
-    nobody = [(p, x) for p, x in zip(pairs, said) if isinstance(x, NoReply)]
-    return Trial(prompt.name, tuple(p for p, _ in there),
-                 tuple(None if isinstance(x, BadReply) else x for _, x in there), dict(heard.refused),
-                 client.usage(), tuple(p for p, _ in nobody), str(nobody[0][1]) if nobody else "")
+    pairs, heard = sorted(pairs, key=lambda p: digest("asked", p.id)), Heard()
+    said = dict(zip(pairs, model_of(client, prompt, progress).answers([(p.older, p.newer) for p in pairs])))
+    nobody = {p: x for p, x in said.items() if isinstance(x, NoReply)}
+    for p, x in said.items():
+        if isinstance(x, BadReply) and p not in nobody: heard.refuse(x)
+    taken = {p: None if isinstance(x, BadReply) else x for p, x in said.items() if p not in nobody}
+    return Trial(prompt.name, tuple(taken), tuple(taken.values()), dict(heard.refused), client.usage(),
+                 tuple(nobody), str(next(iter(nobody.values()), "")))
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #3a879de2
 def trial_row(t: Trial) -> dict[str, Any]:
     "Its line in the comparison."
+    def of(s: Share) -> str: return f"{s.k} of {s.n}"
     return {
         "prompt": t.name, "not answered": len(t.unanswered),
-        "answers taken": f"{t.answered.k} of {t.answered.n}", "precision": t.precision,
+        "answers taken": of(t.answered), "precision": t.precision,
         "recall": t.recall, "done wrongly": t.wrong.k,
-        "right of the four": f"{t.four.right.k} of {t.four.right.n}",
-        "questions": f"{t.asked.k} of {t.asked.n} right", "calls": t.usage.calls,
+        "right of the four": of(t.scores.done.right),
+        "questions": f"{of(t.asked)} right", "calls": t.usage.calls,
         "tokens in": t.usage.tokens_in, "tokens out": t.usage.tokens_out,
         "cost": f"${t.usage.cost:.4f}" if t.usage.cost else "–"
     }
-
-
-def differences(
-    a: Trial,
-    b: Trial,  # Of the same pairs
-) -> list[dict[str, Any]]:
-    "The pairs with which different things would be done, of those that both have an answer for."
-    def told(j: Judgment | None) -> str:
-        return f"{j.relation} {j.confidence:.2f}: {j.reason}" if j else "no answer that could be used"
-    theirs = {x.pair.id: (j, x.done) for x, j in zip(b.rows, b.said)}
-    return [{"pair": x.pair.id, "older": x.pair.older.text, "newer": x.pair.newer.text, "right": x.gold,
-             "first": told(j), "second": told(other[0])}
-            for x, j in zip(a.rows, a.said) if (other := theirs.get(x.pair.id)) and other[1] != x.done]
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #7d1bb9b2
-def trial_requests(
-    pairs: Sequence[Pair],
-    size: int,  # Pairs in one call
-    prompt: Prompt = JUDGE,
-) -> list[Request]:
-    "What a trial asks, if every answer is taken."
-    asked = [(p.older, p.newer) for p in in_no_order(pairs)]
-    return [judge_request([asked[i] for i in part], prompt=prompt)[0] for part in batches(asked, size)]
-
-# %% ../../nbs/18_evaluation/04_prompts.ipynb #b122bf6e
-def estimate(
-    requests: Sequence[Request],
-    model: str,  # "gpt-5-nano"
-    local: bool = False,  # Served on this machine
-) -> Bound:
-    "Tokens and what they cost, at most."
-    texts = [t for r in requests for t in (*(m["content"] for m in r.messages), json.dumps(r.schema))]
-    # Half more: a tokenizer that is not public may cut finer than those that the estimate knows
-    most = sum(3 * estimate_tokens(t) // 2 for t in texts)
-    return Bound(most, sum(r.max_tokens for r in requests), price(model, local))
 
 # %% ../../nbs/18_evaluation/04_prompts.ipynb #c1a21667
 def unanswered_note(
     t: Trial,
     size: int,  # Pairs in one call
-    prompt: Prompt = JUDGE,
 ) -> str:  # Empty where all were answered
-    "How many pairs nobody answered, why, and what it would take to ask about them."
-    if not t.unanswered: return ""
-    asked = trial_requests(t.unanswered, size, prompt)
-    bound, of = estimate(asked, ""), len(t.pairs) + len(t.unanswered)
-    missing = t.why.endswith("is not recorded")
-    said = "have no recorded reply" if missing else f"have no reply ({t.why})"
-    return (f"{t.name}: {len(t.unanswered)} of {of} pairs {said}; they are not scored. Asking about "
-            f"them takes {len(asked)} calls, {bound.tokens_in:,} tokens in and at most "
-            f"{bound.tokens_out:,} out.")
+    "How many pairs nobody answered, why, and how many calls it would take to ask about them."
+    n = len(t.unanswered)
+    said = "recorded reply" if t.why.endswith("is not recorded") else f"reply ({t.why})"
+    return (f"{t.name}: {n} of {n + len(t.pairs)} pairs have no {said}; they are not scored. "
+            f"Asking about them takes {math.ceil(n / size)} calls.") if n else ""

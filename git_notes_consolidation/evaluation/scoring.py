@@ -5,7 +5,7 @@
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #686a615e
 from __future__ import annotations
 import json, math, re
-from collections import Counter, defaultdict
+from collections import Counter
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, fields
 from functools import cache
@@ -13,7 +13,7 @@ from importlib.resources import files
 from pathlib import Path
 from pydantic import AfterValidator, Field, PlainValidator, TypeAdapter, ValidationError
 from pydantic.dataclasses import dataclass as labelled
-from typing import Annotated, Any, Generic, get_args, NamedTuple, Protocol, TypeVar
+from typing import Annotated, Any, Generic, get_args, Protocol, TypeVar
 from ..core.models import Relation, TemporalReference
 from datetime import datetime, timedelta
 from ..temporal.resolve import find_references
@@ -21,9 +21,9 @@ from ..recall.search import MemoryResult
 from ..core.memory import as_utc, Memory
 
 # %% auto #0
-__all__ = ['RELATIONS', 'LOCKED', 'wilson', 'Share', 'share', 'rounded', 'Table', 'plain', 'Scored', 'Report', 'Row',
-           'score_groups', 'DataError', 'read_row', 'load_rows', 'fixture', 'unlocked_rows', 'load_dated', 'Outcome',
-           'outcome', 'Accuracy', 'evaluate_dates', 'load_questions', 'sample_questions', 'evaluate_recall']
+__all__ = ['RELATIONS', 'LOCKED', 'wilson', 'Share', 'share', 'Table', 'Report', 'Row', 'DataError', 'load_rows', 'fixture',
+           'unlocked_rows', 'load_dated', 'Outcome', 'outcome', 'Accuracy', 'evaluate_dates', 'load_questions',
+           'sample_questions', 'evaluate_recall']
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #98c1d2a4
 def wilson(
@@ -33,9 +33,18 @@ def wilson(
     "The 95 % interval of a share."
     if not 0 <= k <= n: raise ValueError(f"{k} of {n} is no share")
     if not n: return 0.0, 1.0
-    p, z, zz = k / n, 1.96, 1.96 ** 2
-    middle, half = p + zz / (2 * n), z * math.sqrt(p * (1 - p) / n + zz / (4 * n * n))
-    return (middle - half) / (1 + zz / n) if k else 0.0, (middle + half) / (1 + zz / n) if k < n else 1.0
+    zz = 1.96 ** 2
+    middle, half = k + zz / 2, math.sqrt(zz * (k * (n - k) / n + zz / 4))
+    return max(middle - half, 0.0) / (n + zz), min((middle + half) / (n + zz), 1.0)
+
+# %% ../../nbs/18_evaluation/01_scoring.ipynb #423b4503
+def plain(x: Any) -> Any:
+    "For JSON: a share with its interval, a number with four digits."
+    if hasattr(x, "to_dict"): return x.to_dict()
+    if isinstance(x, Mapping): return {k: plain(v) for k, v in x.items()}
+    if hasattr(x, "_asdict"): return plain(x._asdict())
+    if isinstance(x, list | tuple): return [*map(plain, x)]
+    return round(x, 4) if isinstance(x, float) else x
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #19461246
 @dataclass(frozen=True)
@@ -52,8 +61,7 @@ class Share:
     def to_dict(self) -> dict[str, Any]:
         "With both ends of its interval."
         low, high = wilson(self.k, self.n)
-        ends = {"value": self.value, "low": low, "high": high}
-        return {"k": self.k, "n": self.n, **{name: rounded(x) for name, x in ends.items()}}
+        return plain({"k": self.k, "n": self.n, "value": self.value, "low": low, "high": high})
 
     def __str__(self) -> str:
         low, high = wilson(self.k, self.n)
@@ -65,65 +73,48 @@ def share(hits: Iterable[bool]) -> Share:
     all_ = list(hits)
     return Share(sum(all_), len(all_))
 
-
-def rounded(x: float | None) -> float | None: return None if x is None else round(x, 4)
-
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #b0273c67
 RELATIONS: tuple[str, ...] = get_args(Relation)  # In the order of the reports
 
 
-@dataclass(frozen=True)
-class Table:
-    "How often which answer was given where which is right."
-    cells: Mapping[tuple[str, str], int]  # What is right and what was said, to count
-
-    @classmethod
-    def of(cls, answers: Iterable[tuple[str, str]]) -> Table: return cls(dict(Counter(answers)))
+class Table(Counter[tuple[str, str]]):
+    "How often which answer was given where which is right: what is right and what was said, to count."
 
     @property
     def names(self) -> list[str]:
         "All answers that occur, the relations in their order."
-        there = {name for cell in self.cells for name in cell}
+        there = {name for cell in self for name in cell}
         return [*(r for r in RELATIONS if r in there), *sorted(there - {*RELATIONS})]
 
     def hits(self, name: str, at: int) -> Share:
         "Of all in a row (0) or a column (1), those on the diagonal."
-        return Share(self.cells.get((name, name), 0),
-                     sum(n for names, n in self.cells.items() if names[at] == name))
+        return Share(self[name, name], sum(n for names, n in self.items() if names[at] == name))
 
     def precision(self, name: str) -> Share: return self.hits(name, 1)
     def recall(self, name: str) -> Share: return self.hits(name, 0)
 
     def f1(self, name: str) -> float:
-        right, total = self.recall(name).k, self.recall(name).n + self.precision(name).n
-        return 2 * right / total if total else 0.0
+        total = self.recall(name).n + self.precision(name).n
+        return 2 * self[name, name] / total if total else 0.0
 
     @property
     def right(self) -> Share:
         "All of the diagonal."
-        return Share(sum(self.recall(name).k for name in self.names), sum(self.cells.values()))
+        return Share(sum(self[name, name] for name in self.names), self.total())
 
     @property
     def macro_f1(self) -> float | None:
-        return sum(map(self.f1, self.names)) / len(self.names) if self.cells else None
+        return sum(map(self.f1, self.names)) / len(self.names) if self else None
 
     def counts(self) -> dict[str, dict[str, int]]:
         "Right to said to count, of all that occurs."
-        return {gold: {said: self.cells.get((gold, said), 0) for said in self.names} for gold in self.names}
+        return {gold: {said: self[gold, said] for said in self.names} for gold in self.names}
 
     def to_dict(self) -> dict[str, Any]:
-        shares = {name: {"precision": self.precision(name).to_dict(), "recall": self.recall(name).to_dict()}
+        shares = {name: {"precision": self.precision(name), "recall": self.recall(name)}
                   for name in self.names}
-        return {"counts": self.counts(), "relations": shares, "right": self.right.to_dict(),
-                "macro_f1": rounded(self.macro_f1)}
-
-# %% ../../nbs/18_evaluation/01_scoring.ipynb #423b4503
-def plain(x: Any) -> Any:
-    "For JSON: a share with its interval, a number with four digits."
-    if hasattr(x, "to_dict"): return x.to_dict()
-    if isinstance(x, Mapping): return {k: plain(v) for k, v in x.items()}
-    if isinstance(x, list | tuple): return [*map(plain, x)]
-    return rounded(x) if isinstance(x, float) else x
+        return plain({"counts": self.counts(), "relations": shares, "right": self.right,
+                      "macro_f1": self.macro_f1})
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #526f0b47
 @dataclass(frozen=True)
@@ -135,14 +126,13 @@ class Scored:
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #0f94e98d
 _R = TypeVar("_R")
 _S = TypeVar("_S")
-_F = TypeVar("_F")
 
 
 @dataclass(frozen=True)
-class Report(Generic[_S, _F]):
+class Report(Generic[_S]):
     "Numbers of everything, examples of what may be looked at."
     scores: Mapping[str, Mapping[str, _S]]  # Concern to name to scores
-    failures: tuple[_F, ...]
+    failures: tuple[Any, ...]
     facts: Mapping[str, Any] = field(default_factory=dict)  # What it cost, where it cost something
 
     @property
@@ -223,14 +213,13 @@ def load_rows(
                 raise ValueError(f"id: it stands in line {at} already")
         except json.JSONDecodeError as e: raise DataError(
             f"{path}, line {n}: not JSON: {e.msg} at character {e.pos + 1}") from None
-        except RecursionError: raise DataError(f"{path}, line {n}: nested too deep for a row") from None
-        except ValueError as e: raise DataError(f"{path}, line {n}: {e}") from None
+        except (ValueError, RecursionError) as e: raise DataError(f"{path}, line {n}: {e}") from None
     if not out: raise DataError(f"{path} holds no rows")
     return tuple(out)
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #9576da63
 def fixture(
-    name: str,  # "supersession" for the pairs, "supersession_chains" for the chains
+    name: str,  # "supersession" for the pairs, "stories", "temporal"
     ending: str = "jsonl",
 ) -> Path:
     "A file of labelled data that comes with the package."
@@ -290,9 +279,8 @@ _DAY = timedelta(days=1)
 def _right(grain: str, a: datetime, b: datetime, gold: Interval) -> bool:
     start, end = gold
     if grain in ("day", "part"): return a.date() == start.date()
-    if grain == "hour": return a.replace(minute=0, second=0, microsecond=0) == start
-    if grain in ("minute", "second"): return a.replace(second=0, microsecond=0) == start.replace(second=0)
     if grain.startswith("interval"): return a.date() == start.date() and (end is None or abs(b - end) <= _DAY)
+    if grain in ("hour", "minute"): end = start + timedelta(**{f"{grain}s": 1})
     return end is not None and start <= a < end
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #5f8fe2ce
@@ -328,10 +316,11 @@ def outcome(row: Dated, resolve: Resolver = find_references) -> Outcome:
     "The best overlap of what was found with what was meant."
     refs = [(r, *r.interval) for r in resolve(row.text, row.reference) if r.interval]
     said = tuple((r.original_text, a.replace(tzinfo=None), b.replace(tzinfo=None)) for r, a, b in refs)
-    if not row.phrase: return Outcome(row, said, False, not refs, not refs)
-    end = row.offset + len(row.phrase)
-    shared = [min(r.span[1], end) - max(r.span[0], row.offset) for r, _, _ in refs]
-    if max(shared, default=0) <= 0: return Outcome(row, said, False, False, False)
+    begin, end = row.offset, row.offset + len(row.phrase)
+    shared = [min(r.span[1], end) - max(r.span[0], begin) for r, _, _ in refs]
+    if max(shared, default=0) <= 0:
+        alone = not row.phrase and not refs
+        return Outcome(row, said, False, alone, alone)
     _, a, b = said[shared.index(max(shared))]
     return Outcome(row, said, True, any(_right(row.grain, a, b, g) for g in row.golds),
                    any(_exact(a, b, g) for g in row.golds))
@@ -357,7 +346,7 @@ def accuracy(outcomes: Iterable[Outcome]) -> Accuracy:
 def evaluate_dates(
     rows: Iterable[Dated],
     resolve: Resolver = find_references,
-) -> Report[Accuracy, Outcome]:
+) -> Report[Accuracy]:
     "How good a resolver is."
     outcomes = [outcome(row, resolve) for row in rows]
     scores = score_groups(outcomes, accuracy, kind=lambda o: o.row.kind or "–")
@@ -382,33 +371,17 @@ def load_questions(
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #2bbc9fdb
 def sample_questions(memories: Iterable[Memory]) -> tuple[Question, ...]:
-    "The sample's questions, with the memories that answer them."
-    titles: dict[str, set[str]] = defaultdict(set)
-    for m in memories: titles[m.summary].add(m.id)
-    rows = [*map(json.loads, fixture("sample_questions").read_text(encoding="utf-8").splitlines())]
-    lost = [t for r in rows for t in r["answers"] if t not in titles]
-    if lost: raise DataError(f"no memory of the sample is called {lost[0]!r}")
-    return tuple(Question(f"sample-{i:02}", r["question"],
-                          frozenset().union(*(titles[t] for t in r["answers"]))) for i,
-                          r in enumerate(rows, 1))
-
-# %% ../../nbs/18_evaluation/01_scoring.ipynb #d2061a44
-class SearchOutcome(NamedTuple):
-    "What a search made of a question."
-    rank: int | None  # Of the first answer, from 1; none: not among those shown
-    repeated: tuple[bool, ...]  # For each result: does an earlier one say the same?
+    "The questions about the sample."
+    rows, known = load_questions(fixture("sample_questions")), {m.id for m in memories}
+    if any(known.isdisjoint(q.keys) for q in rows):
+        raise DataError("the package's questions are about its sample: give your memories their own")
+    return rows
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #6d7eff93
-def search_outcome(q: Question, results: Sequence[MemoryResult]) -> SearchOutcome:
-    "The place of the first answer, and the repeats."
-    rank = next((i for i, r in enumerate(results, 1) if r.id in q.keys
-                 or not q.keys.isdisjoint(r.stands_for)), None)
-    seen, repeated = set[str](), []
-    for r in results:
-        text = " ".join(f"{r.summary}\n{r.content}".lower().split())
-        repeated.append(text in seen)
-        seen.add(text)
-    return SearchOutcome(rank, tuple(repeated))
+def answer_rank(q: Question, results: Sequence[MemoryResult]) -> float:
+    "The place of the first answer, from 1; infinite where none is among those shown."
+    return next((i for i, r in enumerate(results, 1) if not q.keys.isdisjoint((r.id, *r.stands_for))),
+                math.inf)
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #a130ba66
 @dataclass(frozen=True)
@@ -425,8 +398,9 @@ def evaluate_recall(
     search: Callable[[Question], Sequence[MemoryResult]],
 ) -> Retrieval:
     "How often a search finds what was asked for."
-    found = [search_outcome(q, search(q)) for q in questions]
-    ranks = [s.rank or math.inf for s in found]
+    found = [(q, search(q)) for q in questions]
+    ranks = [answer_rank(*x) for x in found]
     mrr = sum(1 / r for r in ranks) / max(len(ranks), 1)
-    return Retrieval(share(r <= 5 for r in ranks), share(r == 1 for r in ranks), mrr,
-                     share(x for s in found for x in s.repeated))
+    texts = [[" ".join(r.text.lower().split()) for r in results] for _, results in found]
+    repeats = Share(sum(len(some) - len({*some}) for some in texts), sum(map(len, texts)))
+    return Retrieval(share(r <= 5 for r in ranks), share(r == 1 for r in ranks), mrr, repeats)

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/17_health/01_checks.ipynb #5810cea6
 from __future__ import annotations
-import json, math, re, shlex, shutil, sqlite3, tempfile
+import json, re, shlex, shutil, sqlite3, tempfile
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime, timedelta
 from fnmatch import fnmatchcase
@@ -19,7 +19,7 @@ from ..store.reader import Scan, parse_note
 from ..store import cache as store_cache
 from ..store.changes import last_run, last_start
 from ..core.loading import Settings
-from ..llm.protocol import Breakers, one_line
+from ..llm.protocol import one_line
 from ..observability.tracing import has_sdk
 from ..llm.providers import Provider
 from ..store.sync import find_remote, git_settings
@@ -272,19 +272,12 @@ def note_count_findings(repo: Repo) -> Iterator[Finding]:
     yield Finding("notes", "ok", f"{counted_noun(n, 'note')}, counted and not read.")
 
 # %% ../../nbs/17_health/01_checks.ipynb #bd5e6db5
-class CachedRuns(NamedTuple):
-    "What the cache knows of the runs so far."
-    last: Mapping[str, Any]  # The last run: at, run, changed, llm; empty if there was none
-    breakers: Sequence[tuple[str, str, float, str]]  # Who, model, open until (seconds since 1970), why
-
-
-def cached_runs(repo: Repo) -> CachedRuns:
-    "From the cache, which it leaves alone."
-    last: object = None; rows: list[Any] = []
+def cached_run(repo: Repo) -> Mapping[str, Any]:  # at, run, changed, llm; empty if there was none
+    "What the cache knows of the last run, which it leaves alone."
     with suppress(sqlite3.Error, OSError, ValueError), open_readonly(store_cache.index_path(repo)) as conn:
         last = store_cache.recalled(conn, "last_run")
-        rows = conn.execute("SELECT who, model, until, why FROM llm_breakers ORDER BY who, model").fetchall()
-    return CachedRuns(last if isinstance(last, dict) else {}, rows)
+        if isinstance(last, dict): return last
+    return {}
 
 # %% ../../nbs/17_health/01_checks.ipynb #183c879f
 _TAKES = timedelta(minutes=10)
@@ -324,31 +317,15 @@ def _time(value: object) -> datetime | None:
     try: return as_utc(str(value)) if value else None
     except (ValueError, OverflowError): return None
 
-# %% ../../nbs/17_health/01_checks.ipynb #43d8a77e
-def _open(who: Sequence[Provider], rows: Sequence[tuple[str, str, float, str]],
-          now: datetime) -> Iterator[Finding]:
-    mine = {key: p for p in who for model in ("", *p.models) for key in Breakers._keys(p, model)}
-    for key, model, until, why in rows:
-        if until <= now.timestamp() or not (p := mine.get((key, model))): continue
-        how_long = ("until its key or address is another" if math.isinf(until)
-                    else f"before {datetime.fromtimestamp(until, UTC):%Y-%m-%d %H:%M} UTC")
-        name = f"{p.name}, {model}," if model else p.name
-        yield Finding("model", "warn", f"{name} is not asked {how_long}: {one_line(why)[:200]}".rstrip(": ")
-                      + ".",
-                      "Set another key, or another llm_provider" if math.isinf(until) else "", p.base_url)
-
 # %% ../../nbs/17_health/01_checks.ipynb #5a186f6b
 _OUT = ("auth", "quota", "server", "timeout", "connection", "broken", "open", "model", "none")
 
 def provider_findings(
     who: Sequence[Provider],  # As configured
-    known: CachedRuns,
-    now: datetime,
+    last: Mapping[str, Any],  # The last run, as the cache knows it
 ) -> Iterator[Finding]:
-    "What the runs so far know of the language model."
-    if not who: return
-    yield from _open(who, known.breakers, now)
-    usage = known.last.get("llm")
+    "What the last run knows of the language model."
+    usage = last.get("llm") if who else None
     failures = usage.get("failures") if isinstance(usage, dict) else None
     out = ({k: n for k, n in failures.items() if k in _OUT and isinstance(n, int)}
            if isinstance(failures, dict) else {})

@@ -20,7 +20,7 @@ from ..core.own import OwnError, own_function
 from ..core.settings import (
     ConfigError, PROGRAMS, SubconsciousnessConfig, names_function)
 from .checks import (
-    cached_runs, git_findings, in_folders, index_findings, note_count_findings, open_readonly,
+    cached_run, git_findings, in_folders, index_findings, note_count_findings, open_readonly,
     plugin_readings, provider_findings, reader_findings, run_findings, sync_findings, telemetry_findings)
 from ..llm.client import Client, ask_all
 from ..llm.protocol import Request
@@ -235,18 +235,18 @@ def checks(
     quick: bool = False,  # Read no note and no record
 ) -> tuple[Check, ...]:
     "What is looked at, in order."
-    known, read = cached_runs(repo), cache(lambda: read_snapshot(repo))
+    last, read = cached_run(repo), cache(lambda: read_snapshot(repo))
     deep = Check("notes", partial(note_count_findings, repo)), Check("records", partial(cache_findings, repo))
     if not quick:
         deep = Check("notes", lambda: _notes(repo, read())), Check("records", lambda: _records(repo, read()))
     return (Check("git", partial(git_findings, repo, now)), *deep,
             Check("model", lambda: model_findings(settings, outside(env, repo.worktree), online,
-                                                  lambda who: provider_findings(who, known, now))),
+                                                  lambda who: provider_findings(who, last))),
             Check("model", partial(embedder_findings, repo, settings, env)),
             Check("extras", partial(extra_findings, settings)),
             Check("hooks", partial(hook_findings, repo, settings)),
             Check("settings", partial(setting_findings, settings)),
-            Check("runs", partial(run_findings, repo, settings, now, known.last)),
+            Check("runs", partial(run_findings, repo, settings, now, last)),
             Check("sync", partial(sync_findings, repo, now)),
             Check("observability", partial(telemetry_findings, env)))
 

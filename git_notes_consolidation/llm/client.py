@@ -25,7 +25,7 @@ from .calls import connect, send, send_cli
 from .prompts import JUDGE, Prompt, batches, judge_request
 from .protocol import (
     Accounts, Answer, BadReply, Breakers, Fault, NoReply, RULES, Replay, Replies, Reply, Request, Spent,
-    Usage, _BREAKERS, _REPLIES, _T, arguments, one_line, redact_request, request_key, thinks)
+    Usage, _REPLIES, _T, arguments, one_line, redact_request, request_key, thinks)
 from .providers import (
     Bound, BudgetExceeded, Ledger, Provider, Tables, Ticket, input_bound, pace, price, providers)
 from .redact import redact
@@ -115,9 +115,9 @@ class Client:
         self.config, self.providers, self._redact, self._sleep = config, tuple(providers), redact, sleep
         self.pace = pace(self.providers[0] if self.providers else None, config)
         self.ledger = Ledger(cache_path, config.llm_daily_tokens, config.llm_daily_usd, clock)
-        self._tables = Tables(cache_path, _BREAKERS, _REPLIES)
+        self._tables = Tables(cache_path, _REPLIES)
         self._books = Accounts([p.key for p in providers], redact, notes)
-        self._breakers, self._replies = Breakers(self._tables, clock), Replies(self._tables, replay)
+        self._breakers, self._replies = Breakers(clock), Replies(self._tables, replay)
         # Why nobody is asked; empty where somebody is
         self._nobody = "" if replay is not None or providers else (
             "; ".join(map(self._books.clean, notes)) or NOBODY)
@@ -158,8 +158,9 @@ async def _call(c: Client, p: Provider, model: str, request: Request,
     try: ticket = c.ledger.reserve(bound, p.name, model, p.local)
     except BudgetExceeded as e: return c._books.add_fault(p, Fault("budget", str(e)), called=False), Spent()
     got = await _observe_call(p, model, limit, _send(c, p, model, request, limit, bound.usd))
-    event, why = (RULES[got.kind].breaker, got.note) if isinstance(got, Fault) else ("answered", "")
-    if p.path and event == "configuration": event = "counts"  # Nothing tells us of a login
+    kind, why = (got.kind, got.note) if isinstance(got, Fault) else ("", "")
+    event = RULES[kind].breaker if kind else ""
+    if p.path and kind == "auth": event = "counts"  # Nothing tells us of a login
     c._breakers.tell(p, model, event, c._books.clean(why))
     return _settle(c, p, model, got, ticket)
 

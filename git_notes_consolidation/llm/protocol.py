@@ -92,13 +92,12 @@ class Rule:
     words: str  # For people
     again: int = 0  # More tries of the same model
     stop: bool = False  # Ask no other provider: the answer would be the same
-    # counts; long: open for an hour; model: only that model; configuration: open until that changes
-    breaker: str = ""
+    breaker: str = ""  # counts; long: open for an hour; model: only that model
     charged: bool = False  # Without a bill the reservation stays charged
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #18c38cfd
 RULES: Mapping[str, Rule] = {
-    "auth": Rule("key refused", breaker="configuration"),
+    "auth": Rule("key refused", breaker="long"),
     "rate": Rule("asked too often", 2),
     "quota": Rule("nothing left of the quota", breaker="long"),
     "server": Rule("the server failed", 2, breaker="counts"),
@@ -262,58 +261,35 @@ def arguments(
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #4f7853dc
 _LIMIT, _PAUSE, _LONGEST, _LONG = 5, 30.0, 600.0, 3600.0
-_BREAKERS = """CREATE TABLE IF NOT EXISTS llm_breakers (who TEXT, model TEXT, until REAL NOT NULL, event \
-TEXT NOT NULL, why TEXT NOT NULL,
-    PRIMARY KEY (who, model))"""
 
 
 class Breakers:
     "Who is left alone, until when, and why."
-    def __init__(self, tables: Tables, clock: Callable[[], float]) -> None:
-        self._tables, self._clock, self._failed = tables, clock, Counter[tuple[str, str]]()
-        rows: list[Any] = tables.rows("SELECT who, model, until, event, why FROM llm_breakers")
-        self._open = {(who, model): (until, event, why) for who, model, until, event, why in rows
-                      if until > clock()}
-        self._tried = set[tuple[str, str]]()  # Their pause is over, and one call finds out for all
+    def __init__(self, clock: Callable[[], float]) -> None:
+        self._clock, self._failed = clock, Counter[tuple[Provider, str]]()
+        self._open = dict[tuple[Provider, str], tuple[float, Fault]]()
 
     def enter(self, p: Provider, model: str) -> Fault | None:
         "None if it may be asked now, otherwise why not."
-        for key in self._keys(p, model):
-            until, event, why = self._open.get(key, (0.0, "", ""))
-            if self._clock() < until:
-                return Fault("model" if event == "model" else "open", why or "failed too often")
-            if until:
-                self._open[key] = (self._clock() + _PAUSE, event, why)
-                self._tried.add(key)
+        for key in ((p, ""), (p, model)):
+            if not (found := self._open.get(key)): continue
+            if self._clock() < found[0]: return found[1]
+            self._open[key] = self._clock() + _PAUSE, found[1]  # One call finds out for all
         return None
 
     def tell(self, p: Provider, model: str, event: str, why: str = "") -> None:
-        "What came of a call: answered, counts, long, model, configuration; anything else changes nothing."
-        whole, one = self._keys(p, model)
-        for key in self._tried & {whole, one}:
-            self._tried.discard(key)
-            self._open.pop(key, None)
-        if event == "answered":
-            for key in (whole, one): self._open.pop(key, None); self._failed.pop(key, None)
-        elif event == "counts":
+        "What came of a call: counts, long or model; anything else is a sign of life."
+        whole, one = (p, ""), (p, model)
+        if event == "counts":
             self._failed[one] += 1
             n = self._failed[one] - _LIMIT
             pause = min(_LONGEST, _PAUSE * 2.0 ** min(n, 9))
-            if n >= 0: self._open[one] = (self._clock() + pause, event, why)
-        elif event in ("long", "model", "configuration"):
-            key = one if event == "model" else whole
-            self._open[key] = (math.inf if event == "configuration" else self._clock() + _LONG, event, why)
-            if event != "model" or not p.local: self._keep(key)
-
-    def _keep(self, key: tuple[str, str]) -> None:
-        with self._tables.writing() as conn:
-            conn.execute("INSERT OR REPLACE INTO llm_breakers VALUES (?, ?, ?, ?, ?)",
-                         (*key, *self._open[key]))
-
-    @staticmethod
-    def _keys(p: Provider, model: str) -> tuple[tuple[str, str], tuple[str, str]]:
-        who = digest("who", p.name, p.base_url, p.key)  # A hash of the three
-        return (who, ""), (who, model)
+            if n >= 0: self._open[one] = self._clock() + pause, Fault("open", why or "failed too often")
+        elif event == "model": self._open[one] = self._clock() + _LONG, Fault("model", why)
+        elif event: self._open[whole] = self._clock() + _LONG, Fault("open", why)
+        else:
+            for key in (whole, one): self._open.pop(key, None)
+            del self._failed[one]
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #5479226e
 def _reply(text: str, provider: str, model: str, tokens_in: int, tokens_out: int) -> Reply:
@@ -383,10 +359,10 @@ class Usage(Spent):
 
 # %% ../../nbs/09_llm/10_protocol.ipynb #4aa40d96
 _LOG = logging.getLogger("git_notes_consolidation")
-_MENDS = {"auth": "; not asked again until its key or address changes", "quota": "; not asked for an hour",
+_MENDS = {"auth": "; not asked again; set another key", "quota": "; not asked again for now",
           "budget": "", "connection": "; is it running, and is that its address?",
           "timeout": "; more time (MEMORY_CONSOLIDATION_LLM_TIMEOUT_S) or a smaller model may help",
-          "model": "; not asked for it for an hour. MEMORY_CONSOLIDATION_LLM_MODEL names another"}
+          "model": "; MEMORY_CONSOLIDATION_LLM_MODEL names another"}
 
 
 class Accounts:

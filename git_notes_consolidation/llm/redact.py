@@ -448,34 +448,18 @@ def findings(
     return tuple(f for _, f in out)
 
 # %% ../../nbs/09_llm/03_redact.ipynb #24d83c4f
-_NEXT, _ROUNDS, _REST = 1_000, 8, re.compile(r'[^\n"\\]*+')
+_ROUNDS, _REST = 8, re.compile(r'[^\n"\\]*+')
 
 
-def _rescan_windows(
-    text: str,
-    marks: list[tuple[int, int]],
-) -> list[tuple[int, int]]:  # Never overlapping, in order
-    "A thousand characters on both sides of each mark, from one blank to another if there is one."
-    out: list[tuple[int, int]] = []
-    for start, end in marks:
-        a = text.rfind(" ", max(0, start - _NEXT - 200), max(0, start - _NEXT)) + 1 or max(0, start - _NEXT)
-        b = max(text.find(" ", end + _NEXT, end + _NEXT + 200), min(len(text), end + _NEXT))
-        out[-1:] = [(out[-1][0], b)] if out and a <= out[-1][1] else [*out[-1:], (a, b)]
-    return out
-
-
-def _mark(text: str, found: list[Finding], lines: bool) -> tuple[str, list[tuple[int, int]]]:
-    "The text with marks, or with the rest of each line hidden too, and where the marks are."
-    pieces: list[str] = []
-    at, size, marks = 0, 0, []
+def _mark(text: str, found: Sequence[Finding], lines: bool) -> str:
+    "The text with marks, or with the rest of each line hidden too."
+    pieces, at = list[str](), 0
     for f in found:
         if f.start < at: continue
         pieces += [text[at:f.start], f"[{f.kind}]"]
-        size += f.start - at + len(pieces[-1])
-        marks.append((size - len(pieces[-1]), size))
         rest = _REST.match(text, f.end) if lines else None
         at = rest.end() if rest else f.end
-    return "".join(pieces) + text[at:], marks
+    return "".join(pieces) + text[at:]
 
 # %% ../../nbs/09_llm/03_redact.ipynb #d381804f
 def redact(
@@ -483,12 +467,10 @@ def redact(
     personal: bool = True,  # Personal data too
 ) -> str:  # With `[email]`, `[secret:github-token]` and the like in the places found
     "A text that may be shown; where nothing was found, the same text."
-    places, rounds = [(0, len(text))], 0
-    while found := [Finding(f.kind, a + f.start, a + f.end) for a, b in places
-                    for f in findings(text[a:b], personal)]:
-        text, marks = _mark(text, found, lines=rounds >= _ROUNDS)
-        places, rounds = _rescan_windows(text, marks), rounds + 1
-    return text
+    for n in range(2 * _ROUNDS):
+        if not (found := findings(text, personal)): return text
+        text = _mark(text, found, lines=n >= _ROUNDS)
+    return f"[{found[0].kind}]"
 
 # %% ../../nbs/09_llm/03_redact.ipynb #8fd1f665
 @lru_cache(maxsize=2**12)

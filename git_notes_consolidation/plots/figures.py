@@ -4,7 +4,7 @@
 
 # %% ../../nbs/02_plots/01_figures.ipynb #19d8d701
 from __future__ import annotations
-import math
+import html, math
 import numpy as np
 from collections import Counter
 from collections.abc import Iterable, Mapping, Sequence
@@ -20,9 +20,9 @@ if TYPE_CHECKING:
 
 # %% auto #0
 __all__ = ['TIERS', 'COLOURS', 'DASHES', 'SYMBOLS', 'TIER_COLOURS', 'TIER_HATCHES', 'figure', 'add_levels', 'hatch_marker',
-           'escape_markup', 'short_label', 'rounded', 'marked_text', 'lines', 'decay_curves',
-           'histogram_with_threshold', 'confusion_heatmap', 'umap_layout', 'cluster_map', 'tier_bars', 'tier_slider',
-           'tier_flow', 'score_parts', 'tier_days', 'cluster_heaps']
+           'escape_markup', 'short_label', 'rounded', 'marked_text', 'lines', 'decay_curves', 'confusion_heatmap',
+           'umap_layout', 'cluster_map', 'tier_bars', 'tier_slider', 'tier_flow', 'score_parts', 'tier_days',
+           'cluster_heaps']
 
 # %% ../../nbs/02_plots/01_figures.ipynb #de866e04
 TIERS = tuple(t.value for t in MemoryTier)  # hot, warm, cold, archived: the order of every axis
@@ -73,7 +73,7 @@ def hatch_marker(colour: str | list[str], shape: str | list[str]) -> dict[str, A
 # %% ../../nbs/02_plots/01_figures.ipynb #7b3d997e
 def escape_markup(text: str) -> str:
     "Without the markup that plotly would render: a memory's text is anybody's."
-    return text.replace("&", "&amp;").replace("<", "&lt;").replace(">", "&gt;")
+    return html.escape(text, quote=False)
 
 
 def short_label(text: str, most: int = 110) -> str:
@@ -90,14 +90,15 @@ def marked_text(
     marks: Iterable[tuple[int, int, str]],  # Start, end, what is said of the place; in order
 ) -> HTML:
     "A text with places in it underlined and named."
-    html, at = list[str](), 0
+    whole, at = "", 0
     for (start, end, note), colour in zip(marks, cycle(COLOURS)):
         style = f"background:none;color:inherit;border-bottom:3px solid {colour}"
-        html += [escape_markup(text[at:start]), f'<mark style="{style}">', escape_markup(text[start:end]),
-                 "</mark>", f"<sup> {escape_markup(note)}</sup>" if note else ""]
+        whole += (f'{escape_markup(text[at:start])}<mark style="{style}">'
+                  f'{escape_markup(text[start:end])}</mark>')
+        whole += f"<sup> {escape_markup(note)}</sup>" if note else ""
         at = end
-    whole = "".join((*html, escape_markup(text[at:])))
-    shown: HTML = need("IPython.display", "notebook").HTML("<p>" + whole.replace("\n", "<br>") + "</p>")
+    whole = (whole + escape_markup(text[at:])).replace("\n", "<br>")
+    shown: HTML = need("IPython.display", "notebook").HTML(f"<p>{whole}</p>")
     return shown
 
 # %% ../../nbs/02_plots/01_figures.ipynb #4f9c0d9e
@@ -124,21 +125,6 @@ def decay_curves(
     "How a score fades with the days."
     return lines(frame, levels=levels, x="days without access", y="from 0 to 1", yaxis_range=[0, 1.02])
 
-# %% ../../nbs/02_plots/01_figures.ipynb #115434b9
-def histogram_with_threshold(
-    groups: Mapping[str, Sequence[float]],  # Name to values, mostly cosine similarities
-    threshold: float,
-    bins: int = 40,
-) -> Figure:
-    "The share of each group by value, and the threshold."
-    edges = np.histogram_bin_edges(np.concatenate([*groups.values()]), bins)
-    shares = {f"{name} ({len(v):,})": np.histogram(v, edges)[0] / max(len(v), 1)
-              for name, v in groups.items()}
-    frame = need("pandas", "notebook").DataFrame(shares, index=(edges[:-1] + edges[1:]) / 2)
-    fig = lines(frame, x="similarity", y="share", yaxis_tickformat=".0%")
-    fig.update_traces(mode="lines", line_shape="hvh")
-    return add_levels(fig, {f"threshold {threshold:g}": threshold}, "x")
-
 # %% ../../nbs/02_plots/01_figures.ipynb #5e0b38f7
 def confusion_heatmap(
     counts: Mapping[str, Mapping[str, int]],  # What is right, to what was said, to count
@@ -147,18 +133,17 @@ def confusion_heatmap(
     y: str = "what is right",
 ) -> Figure:
     "What was taken for what."
-    rows, columns = list(counts), list(dict.fromkeys(
-        [*counts, *(said for row in counts.values() for said in row)]))
-    numbers = [[int(counts[gold].get(said, 0)) for said in columns] for gold in rows]
+    columns = [*dict.fromkeys([*counts, *(said for row in counts.values() for said in row)])]
+    numbers = [[int(row.get(said, 0)) for said in columns] for row in counts.values()]
     shades = [[round(n / max(sum(row), 1), 3) for n in row] for row in numbers]
     cells = {"type": "heatmap", "x": columns,
-             "y": [f"{gold} ({sum(row)})" for gold, row in zip(rows, numbers)],
+             "y": [f"{gold} ({sum(row)})" for gold, row in zip(counts, numbers)],
              "z": shades, "zmin": 0, "zmax": 1,
              "text": numbers, "texttemplate": "%{text}", "textfont": {"size": 15},
              "colorscale": [[0, "#FFFFFF"], [1, "#333333"]], "xgap": 2, "ygap": 2, "showscale": False,
              "hovertemplate": "%{z:.0%} of %{y}<extra></extra>"}
     return figure([cells], x=x, y=y, yaxis_autorange="reversed", plot_bgcolor="#CCC",
-                  height=160 + 50 * len(rows))
+                  height=160 + 50 * len(counts))
 
 # %% ../../nbs/02_plots/01_figures.ipynb #1d685485
 def umap_layout(
@@ -168,28 +153,22 @@ def umap_layout(
     "Places in the plane, similar memories close together."
     X = np.asarray(X, np.float32)
     if len(X) < 15: return _main_axes(X)
-    umap = need("umap.umap_", "notebook")
+    umap = need("umap.umap_", "notebook")  # 1.577, 0.8951: its a and b for its own least distance, 0.1
     places, _ = umap.simplicial_set_embedding(
-        X, _neighbour_graph(X), 2, 1.0, *_NEAR, gamma=1.0, negative_sample_rate=5, n_epochs=500,
+        X, _neighbour_graph(X), 2, 1.0, 1.577, 0.8951, gamma=1.0, negative_sample_rate=5, n_epochs=500,
         init=_main_axes(X), random_state=np.random.RandomState(seed), metric="cosine",
         metric_kwds={}, densmap=False, densmap_kwds={}, output_dens=False)
     return np.asarray(places, float)
 
 
-_NEAR = 1.577, 0.8951  # UMAP's a and b for its own least distance, 0.1
-
-
 def _neighbour_graph(X: np.ndarray, k: int = 14) -> Any:
-    "UMAP's fuzzy graph: each memory and its nearest, the nearest with weight one."
+    "A fuzzy graph as UMAP's: each memory and its nearest, the nearest with weight one."
     nearest = need("sklearn.neighbors", "notebook").NearestNeighbors(n_neighbors=k, metric="cosine")
     far, near = nearest.fit(X).kneighbors()
-    far, low, high = far - far.min(1, keepdims=True), np.full((len(X), 1), 1e-6), np.full((len(X), 1), 1e3)
-    for _ in range(50):  # The width at which the weights add up to log2 k
-        mid = np.sqrt(low * high)
-        much = np.exp(-far / mid).sum(1, keepdims=True) > math.log2(k)
-        low, high = np.where(much, low, mid), np.where(much, mid, high)
+    far = far - far.min(1, keepdims=True)
+    weights = np.exp(-2 * far / np.maximum(far.mean(1, keepdims=True), 1e-6))
     rows = np.repeat(np.arange(len(X)), k), near.ravel()
-    one_way = need("scipy.sparse", "notebook").csr_array((np.exp(-far / low).ravel(), rows), (len(X),) * 2)
+    one_way = need("scipy.sparse", "notebook").csr_array((weights.ravel(), rows), (len(X),) * 2)
     return (one_way + one_way.T - one_way * one_way.T).tocoo()
 
 
@@ -337,13 +316,14 @@ def tier_flow(
     moves: Mapping[tuple[str, str], int],  # (from tier, to tier) to number of memories
 ) -> Figure:
     "The memories that changed their tier, as a Sankey diagram."
-    flows = [(TIERS.index(a), TIERS.index(b), int(n)) for (a, b), n in moves.items() if a != b and n]
-    labels = [f"{when} {t}: {sum(f[2] for f in flows if f[end] == k)}"
-              for end, when in enumerate(("was", "now")) for k, t in enumerate(TIERS)]
+    flows = {tiers: int(n) for tiers, n in moves.items() if tiers[0] != tiers[1] and n}
+    labels = [f"{when} {t}: {sum(n for tiers, n in flows.items() if tiers[end] == t)}"
+              for end, when in enumerate(("was", "now")) for t in TIERS]
     nodes = {"label": labels, "color": [*TIER_COLOURS.values()] * 2,
              "line": {"color": "#444", "width": 1}, "pad": 18, "thickness": 18}
-    links = {"source": [a for a, _, _ in flows], "target": [len(TIERS) + b for _, b, _ in flows],
-             "value": [n for *_, n in flows], "color": "rgba(120,120,120,0.35)"}
+    links = {"source": [TIERS.index(a) for a, _ in flows],
+             "target": [len(TIERS) + TIERS.index(b) for _, b in flows],
+             "value": [*flows.values()], "color": "rgba(120,120,120,0.35)"}
     flow = {"type": "sankey", "node": nodes, "link": links, "arrangement": "snap",
             "visible": bool(flows)}  # Without a link it is an error in the browser
     none = {} if flows else {"text": "no memory changes its tier", "x": 0.5, "y": 0.5}

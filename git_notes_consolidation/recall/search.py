@@ -389,8 +389,8 @@ def _read_memory(m: Memory) -> Reading:
     "A memory, read."
     said = frozenset(w.lower().strip(".:-/") for w in re.findall(r"[\w.:/-]+", _in_digits(m.text)))
     lines = (m.summary, *(line for line, _ in _lines_with_headings(m.content[:4000])))
-    return Reading(_roots(m.text[:20_000]), _roots(m.summary), tuple(content_words(x, 400) for x in lines), said,
-                   bool(stance(m.summary)) or "?" in m.summary or is_fragment(m),
+    return Reading(_roots(m.text[:20_000]), _roots(m.summary), tuple(content_words(x, 400) for x in lines),
+                   said, bool(stance(m.summary)) or "?" in m.summary or is_fragment(m),
                    frozenset(r.name for r in references(m.summary)))
 
 

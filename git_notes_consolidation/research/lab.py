@@ -57,8 +57,7 @@ class Corpus:
     @cached_property
     def vectors(self) -> np.ndarray:
         "A row for each memory that stands for itself; repeats do not make a cluster."
-        rows = self.embedder.embed([m.text for m in self.current])
-        return np.asarray(rows[np.any(rows != 0, axis=1)])
+        return np.array([row for row in self.embedder.embed([m.text for m in self.current]) if row.any()])
 
     @cached_property
     def tokens(self) -> list[int]:
@@ -70,8 +69,8 @@ class Corpus:
         return tuple(m for m in self.memories if self.shown_for.get(m.id, m.id) == m.id)
 
     def __str__(self) -> str:
-        first, last = (f(m.timestamp for m in self.memories) for f in (min, max))
-        return f"{self.name}: {len(self.memories):,} memories from {first:%Y-%m-%d} to {last:%Y-%m-%d}"
+        first, last = (f"{self.memories[i].timestamp:%Y-%m-%d}" for i in (0, -1))
+        return f"{self.name}: {len(self.memories):,} memories from {first} to {last}"
 
 # %% ../../nbs/20_research/01_lab.ipynb #8a3fd2b7
 def load_corpus(
@@ -102,8 +101,8 @@ def scratch(
     if not source:
         home.mkdir(parents=True)
         git(home, "init", "-q", "-b", "main")
-        write_memories(open_repo(home), memories)
-        return open_repo(home)
+        write_memories(repo := open_repo(home), memories)
+        return repo
     origin = open_repo(Path(source).expanduser().resolve()).common_dir
     git(home.parent, "clone", "-q", "--no-checkout", str(origin), str(home))
     git(home, "fetch", "-q", str(origin), "refs/notes/mem/*:refs/notes/mem/*")

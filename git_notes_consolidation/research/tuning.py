@@ -10,7 +10,7 @@ from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, fields, replace
 from datetime import timedelta
 from difflib import unified_diff
-from functools import lru_cache
+from functools import cache, lru_cache
 from pathlib import Path
 from typing import Any, NamedTuple, TYPE_CHECKING
 import numpy as np
@@ -39,7 +39,7 @@ if TYPE_CHECKING:
     from plotly.graph_objects import Figure
 
 # %% auto #0
-__all__ = ['Answer', 'answer', 'preset', 'Needed', 'needed_rows', 'Found', 'found_by', 'pictures', 'Panel', 'layout', 'tune']
+__all__ = ['tune', 'Answer', 'answer', 'preset', 'pictures', 'Panel']
 
 # %% ../../nbs/20_research/02_tuning.ipynb #29bab0f2
 def present_tiers(c: Corpus) -> list[str]:
@@ -48,7 +48,7 @@ def present_tiers(c: Corpus) -> list[str]:
     return list(retention_frame(c.memories, c.metadata, c.config.retention, c.now)["tier"])
 
 # %% ../../nbs/20_research/02_tuning.ipynb #fe07a510
-@lru_cache(maxsize=64)
+@lru_cache
 def cluster_sizes(
     c: Corpus,
     threshold: float,  # Minimum mean cosine in a cluster
@@ -99,13 +99,16 @@ def answer(
                       config.min_cluster_size, config.max_cluster_size))
 
 # %% ../../nbs/20_research/02_tuning.ipynb #c675cabf
+_SCORING = tuple(f.name for f in fields(RetentionSettings))
+
+
 def preset(
     name: str,  # One of `PRESETS`
     base: SubconsciousnessConfig,
 ) -> SubconsciousnessConfig:
     "The settings of a preset, and all else as it is."
     scoring = RetentionConfig.preset(name)
-    return replace(base, **{f.name: getattr(scoring, f.name) for f in fields(RetentionSettings)})
+    return replace(base, **{k: getattr(scoring, k) for k in _SCORING})
 
 # %% ../../nbs/20_research/02_tuning.ipynb #56055a6b
 class Needed(NamedTuple):
@@ -114,7 +117,7 @@ class Needed(NamedTuple):
     source: str
 
 
-@lru_cache(maxsize=1)
+@cache
 def _public_rows() -> Snapshots:
     return sampled(snapshots(read_touches(fixture("file_events", "csv.gz"))), 2000)
 
@@ -199,17 +202,17 @@ def pictures(
 # %% ../../nbs/20_research/02_tuning.ipynb #2d537545
 _FADES = (30.0, 60.0, 90.0, 120.0, 180.0, 270.0, 365.0, 540.0, 730.0, 1095.0, 1460.0, 1825.0, 2555.0, 3650.0,
           math.inf)
-_RANGES: dict[str, tuple[str, float, float, float]] = {  # Setting to label, minimum, maximum and step
-    "retention_half_life_days": ("half-life, days", 1, 365, 1),
-    "recency_weight": ("weight: recency", 0, 1, 0.01),
-    "activation_weight": ("weight: use", 0, 1, 0.01),
-    "importance_weight": ("weight: importance", 0, 1, 0.01),
-    "hot_threshold": ("hot from", 0.01, 0.99, 0.01),
-    "warm_threshold": ("warm from", 0.01, 0.99, 0.01),
-    "archive_threshold": ("archived below", 0.01, 0.99, 0.01), "grace_days": ("days of grace", 0, 90, 1),
-    "consolidation_threshold": ("minimum cosine", 0.05, 0.95, 0.01),
-    "min_cluster_size": ("minimum memories", 2, 20, 1),
-    "max_cluster_size": ("maximum memories", 2, 200, 1)}
+_RANGES: dict[str, tuple[str, float, float]] = {  # Setting to label, minimum and maximum
+    "retention_half_life_days": ("half-life, days", 1, 365),
+    "recency_weight": ("weight: recency", 0, 1),
+    "activation_weight": ("weight: use", 0, 1),
+    "importance_weight": ("weight: importance", 0, 1),
+    "hot_threshold": ("hot from", 0.01, 0.99),
+    "warm_threshold": ("warm from", 0.01, 0.99),
+    "archive_threshold": ("archived below", 0.01, 0.99), "grace_days": ("days of grace", 0, 90),
+    "consolidation_threshold": ("minimum cosine", 0.05, 0.95),
+    "min_cluster_size": ("minimum memories", 2, 20),
+    "max_cluster_size": ("maximum memories", 2, 200)}
 _WEIGHTS = ("recency_weight", "activation_weight", "importance_weight")
 
 
@@ -229,7 +232,7 @@ def settings_at(
 ) -> SubconsciousnessConfig:
     "The configuration of these places, or its own refusal."
     stood = slider_positions(base, own)
-    moved: dict[str, Any] = {k: v if isinstance(v, int) else round(v, 9) for k, v in at.items()
+    moved: dict[str, Any] = {k: round(v, 9) for k, v in at.items()
                              if not math.isclose(v, stood[k], rel_tol=1e-8)}
     if moved.keys() & _WEIGHTS:
         moved |= {k: round(w, 9) for k, w in weights(*(at[name] for name in _WEIGHTS)).items()}
@@ -242,11 +245,11 @@ _LOOK: dict[str, Any] = {"style": {"description_width": "128px"}, "layout": {"wi
 
 def _knobs(*stands: Mapping[str, float]) -> dict[str, Any]:  # Where they stand, and may be put to
     w, at = need("ipywidgets", "notebook"), stands[0]
-    def slider(name: str, label: str, low: float, high: float, step: float) -> Any:
+    def slider(name: str, label: str, low: float, high: float) -> Any:
         kind = w.IntSlider if isinstance(at[name], int) else w.FloatSlider
         ends = low, high, *(stand[name] for stand in stands)
-        return kind(at[name], min=min(ends), max=max(ends), step=step, description=label, readout_format=".4",
-                    **_LOOK)
+        return kind(at[name], min=min(ends), max=max(ends), step=0.01 if high <= 1 else 1, description=label,
+                    readout_format=".4", **_LOOK)
     fades = sorted({*_FADES, *(stand["importance_half_life_days"] for stand in stands)})
     fade = w.SelectionSlider(options=[("never" if x == math.inf else f"{x:g}", x) for x in fades],
                              value=at["importance_half_life_days"], description="importance halves", **_LOOK)
@@ -271,11 +274,10 @@ def moved_table(
     c: Corpus,
     before: Sequence[str],  # The tier of each memory
     after: Sequence[str],
-    most: int = 60,  # Rows
 ) -> str:
-    "The memories that change their tier, as HTML."
+    "The memories that change their tier, sixty at most, as HTML."
     far = [abs(TIERS.index(a) - TIERS.index(b)) for a, b in zip(before, after)]
-    rows = sorted((i for i, n in enumerate(far) if n), key=lambda i: (far[i], c.memories[i].timestamp))[::-1]
+    rows = sorted((i for i, n in enumerate(far) if n), key=lambda i: (far[i], i))[::-1]
     if not rows: return "<i>No memory changes its tier. Move a slider.</i>"
     def chip(tier: str) -> str:
         return (f"<span style='background:{TIER_COLOURS[tier]};border-radius:3px;padding:0 4px;"
@@ -284,8 +286,8 @@ def moved_table(
         m = c.memories[i]
         return (f"<span style='white-space:nowrap'>{chip(before[i])} → {chip(after[i])}</span>",
                 f"{short_label(m.summary, 90)} <span style='color:#666'>{m.timestamp:%Y-%m-%d}</span>")
-    rest = f"… and {len(rows) - most:,} more" if len(rows) > most else ""
-    return html_table(map(row, rows[:most])) + rest
+    rest = f"… and {len(rows) - 60:,} more" if len(rows) > 60 else ""
+    return html_table(map(row, rows[:60])) + rest
 
 # %% ../../nbs/20_research/02_tuning.ipynb #9bdf18f5
 class SettingsFile:
@@ -296,39 +298,33 @@ class SettingsFile:
         folder: str,  # Top of a worktree; empty where there is none
     ) -> None:
         w = need("ipywidgets", "notebook")
-        self.wanted, self.folder = wanted, folder
-        self.draft: Draft | None = None
+        self.wanted, self.folder, self.note, self.box = wanted, folder, w.HTML(), w.VBox()
         self.show = w.Button(description="write these settings…", layout={"width": "auto"})
-        self.save = w.Button(description="write it", disabled=True, button_style="primary")
-        self.note = w.HTML()
-        self.box = w.VBox([self.save, self.note], layout={"display": "none"})
         self.show.on_click(self.look)
-        self.save.on_click(self.write)
 
     def look(self, _: Any = None) -> None:
         "What would change in the file."
-        self.forget()
-        self.box.layout.display = ""
+        self.box.children = [self.note]
         with report_progress(self.note, ""):
             if not self.folder: raise ConfigError("no worktree, no file: put your repository's path above")
-            self.draft = d = Draft(self.folder, self.wanted())
+            d = Draft(self.folder, self.wanted())
             rows = unified_diff((d.before or "").splitlines(), d.text.splitlines(), "as it is",
                                  "as it would be", lineterm="")
             diff = "\n".join((f"{len(d.values)} of the settings change in {d.path}", *rows))
-            self.save.disabled = not d.values
             self.note.value = f"<pre style='margin:0;line-height:1.3'>{escape_markup(diff)}</pre>"
+            save = need("ipywidgets", "notebook").Button(description="write it", button_style="primary")
+            save.on_click(lambda _: self.write(d) if save in self.box.children else None)
+            if d.values: self.box.children = [save, self.note]
 
-    def write(self, _: Any = None) -> None:
+    def write(self, shown: Draft) -> None:
         "Write what was shown."
-        if self.draft is None: return
+        self.box.children = [self.note]
         with report_progress(self.note, ""):
-            self.note.value = escape_markup(
-                f"written to {self.draft.write()}; gnc config shows what holds now")
-        self.draft, self.save.disabled = None, True
+            self.note.value = escape_markup(f"written to {shown.write()}; gnc config shows what holds now")
 
     def forget(self) -> None:
         "What was shown holds no longer."
-        self.draft, self.save.disabled, self.note.value = None, True, ""
+        self.box.children, self.note.value = [], ""
 
 # %% ../../nbs/20_research/02_tuning.ipynb #91a0f7c2
 _STYLE = """<style>
@@ -344,7 +340,7 @@ _STYLE = """<style>
 
 def panel_settings(config: SubconsciousnessConfig) -> dict[str, Any]:
     "What the panel decides, and a file is to say: all that scores, and what has a slider."
-    return {name: getattr(config, name) for name in (*(f.name for f in fields(RetentionSettings)), *_RANGES)}
+    return {name: getattr(config, name) for name in (*_SCORING, *_RANGES)}
 
 
 _FRAMES: dict[str, dict[str, Any]] = {  # What is not as in the other figures
@@ -469,11 +465,8 @@ def layout(
         column(490, half_life, panel.quality, *others, panel.later), seen), panel.tabs])
 
 # %% ../../nbs/20_research/02_tuning.ipynb #73e20c59
-HALF_LIVES = range(15, 361, 15)
-
-
 class TuningDesk(Desk):
-    "Whose memories, and the panel over them."
+    "Sliders over a repository's memories; nothing is written but by the button that says so."
     panel: Panel
 
     def __init__(self, repo: Path | str = "") -> None:
@@ -496,16 +489,12 @@ class TuningDesk(Desk):
         self.head.children = [self.path, self.panel.presets, self.panel.keeper.show]
 
     def figure(self) -> Figure:
-        c = self.panel.corpus
-        at = min(HALF_LIVES, key=lambda h: abs(h - c.config.retention_half_life_days))
-        counts = counts_by_half_life(c.memories, c.metadata, c.config.retention, c.now, HALF_LIVES)
-        return tier_slider(counts, at=at).update_layout(
+        c, r = self.panel.corpus, self.panel.corpus.config.retention
+        days = {*range(15, 361, 15), r.half_life_days}
+        counts = counts_by_half_life(c.memories, c.metadata, r, c.now, days)
+        return tier_slider(counts, at=r.half_life_days).update_layout(
             title={"text": f"{len(c.memories):,} memories by tier, under another half-life",
                    "font": {"size": 15}})
 
 # %% ../../nbs/20_research/02_tuning.ipynb #e0ebd968
-def tune(
-    repo: Path | str = "",  # Of a repository; empty for the sample
-) -> TuningDesk:
-    "Sliders over a repository's memories; nothing is written but by the button that says so."
-    return TuningDesk(repo)
+tune = TuningDesk  # Of a repository's path; empty for the sample

@@ -443,8 +443,8 @@ def restore(
     name: str,  # From `histories`
 ) -> dict[str, str]:  # Our refs and where they point
     "Bring a history back, beside what was appended since."
-    if not (kept := histories(repo).get(name)):
-        raise RepoError(f"no saved history named {name!r}; see gnc doctor compact --list")
+    if not (kept := (there := histories(repo)).get(name)):
+        raise RepoError(f"no saved history named {name!r}; saved: {', '.join(sorted(there)) or 'none'}")
     with run_lock(repo):
         merge_refs(repo, kept)
         move_refs(repo, [f"delete {HISTORY}{name}/{store} {tip}" for store, tip in kept.items()], final=True)

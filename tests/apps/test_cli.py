@@ -33,7 +33,7 @@ def words(text): return " ".join(text.split())
 def commands(home):
     "A call of every command that looks, with the columns or words that people must find in its output."
     m, s = named(home, OVERTURNED).id, next(iter(state_of(home).summaries))
-    return {"consolidate --dry-run": ("Nothing to do",), "log --runs": ("Runs", "3 replaced"),
+    return {"consolidate --dry-run": ("Nothing to do",), "log --runs": ("Runs", "3 superseded"),
             f"log {run_of(home)}": ("Replaced: 3", "by mem_", "“Supersedes ADR-000”", "gnc explain ID"),
             "status": ("memories", "36 in", "without duplicates", "Tiers (duplicates counted once)", "█"), "status -v": ("By namespace", "decisions"),
             "status --tiers": ("By namespace", "archived"), "status --show warm": ("warm: ", "score"),
@@ -41,7 +41,7 @@ def commands(home):
             f"explain {m} --edges": ("Replaced by: 1", "“Supersedes ADR-000”", "Summarized in: 1"),
             "status --summaries": ("Summaries", "conf."), f"explain {s}": ("Sources", "characters"),
             "doctor --strict": ("Checked", "All invariants hold."),
-            "research evaluate supersession": ("Supersessions in 300 labelled pairs", "chains", "locked"), "config": ("retention", "hot_threshold", "default")}
+            "research evaluate supersession": ("Supersessions in 300 labelled pairs", "locked"), "config": ("retention", "hot_threshold", "default")}
 
 
 @pytest.mark.slow

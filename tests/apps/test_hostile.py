@@ -109,7 +109,7 @@ def test_a_hostile_note_comes_out_of_no_command_and_no_format(hostile, name, tmp
     monkeypatch.setenv("HOOK_CONSOLIDATION_ENABLED", "false"); monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path / "cache"))
     monkeypatch.chdir(tmp_path)
     bad, shown = [], ""
-    for n, way in enumerate([w, g] for w in ways(LEAVES[name]) for g in ([], ["--csv"], *([["--json"], ["-v"]] if not w else []))):
+    for n, way in enumerate([w, g] for w in ways(LEAVES[name]) for g in ([], *([["--json"], ["-v"]] if not w else []))):
         home = shutil.copytree(source, tmp_path / str(n) / FOLDER, symlinks=True)
         git(tmp_path / str(n), "init", "--quiet", "--bare", "far")
         (home / "MEMORY.md").write_text(f"# Memory\n\n- 2026-02-01: The port is 1 {SOFT}\n" + f"- 2026-02-02: The port is 2 {EVIL}\n" * 2, encoding="utf-8")

@@ -118,7 +118,7 @@ def test_consolidate_plans_and_applies_only_when_told(tmp_path):
     before = refs(home)
     plan = found(call(desk_of(home), "memory_consolidate"))
     assert refs(home) == before and plan["applied"] is False and "undo" not in plan and plan["counts"]["supersessions_detected"] == 3
-    assert [c["what"] for c in plan["changes"][:3]] == ["supersedes"] * 3 and len(plan["changes"]) == 10 and plan["more"] > 0
+    assert [c["what"] for c in plan["changes"][:3]] == ["Replaced"] * 3 and len(plan["changes"]) == 10 and plan["more"] > 0
     done = found(call(desk_of(home), "memory_consolidate", apply=True))
     assert refs(home) != before and done["counts"] == plan["counts"] and done["changes"][:3] == plan["changes"][:3]
     assert done["undo"] == f"gnc undo {next(iter(state_of(home).runs))}"

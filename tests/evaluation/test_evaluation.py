@@ -27,30 +27,21 @@ def row(i, label="full", split="dev"):
             "relation": "supersede" if kind == "positive" else "coexist", "evidence": f"because {words}", "older": older, "newer": newer}
 
 
-def chain(i, split):
-    words = SECRET if split == "locked" else ""
-    memories = [document(f"{i}{c}", words, 3 + n) for n, c in enumerate("abc")]
-    a, b, c = (m["id"] for m in memories)
-    edges = [[b, a, "full"], [c, b, "full"]]
-    return {"id": f"{words}c{i}", "source": "made", "type": "abc", "split": split, "memories": memories, "edges": edges, "current": [c]}
-
-
 def write(path, rows):
     path.write_text("".join(json.dumps(r) + "\n" for r in rows), encoding="utf-8")
     return path
 
 
 def test_the_cli_tells_nothing_of_the_locked_half(tmp_path):
-    "Neither of pairs, nor of what never reaches the judge, nor of chains; it counts them."
+    "Neither of pairs, nor of what never reaches the judge; it counts them."
     halves = ("dev", "locked")
     data = write(tmp_path / "p.jsonl", [row(f"{half}{i}", label, half) for half in halves for i, label in enumerate(("full", "partial", "coexist", "none"))])
-    also = write(tmp_path / "c.jsonl", [chain(1, "dev"), chain(2, "locked")])
     for args in ((), ("--json",), ("-v",)):
-        said = gnc("evaluate", "supersession", "--data", data, "--chains", also, "--failures", 99, *args)
+        said = gnc("evaluate", "supersession", "--data", data, "--failures", 99, *args)
         assert said.code == 0 and SECRET not in said.out + said.err and "pdev1" in said.out
         if args != ("--json",): continue
-        assert said.json["pairs"]["split"]["locked"]["n"] == 4 and said.json["chains"]["split"]["locked"]["recall"]["n"] == 2
-        assert said.json["pairs"]["failures"] and said.json["chains"]["failures"]
+        assert said.json["pairs"]["split"]["locked"]["n"] == 4
+        assert said.json["pairs"]["failures"]
 
 
 @pytest.mark.parametrize("wrong, said", [
@@ -73,7 +64,7 @@ def test_the_shared_scorer_agrees(shared):
     assert done.returncode == 0, done.stderr
     memory = runpy.run_path(str(path.parent / "score.py"))["memory"]
     pairs = [replace(p, older=memory(p.row["older"]), newer=memory(p.row["newer"])) for p in load_pairs(path)]
-    theirs, r = json.loads(done.stdout), report_of(judge_pairs(pairs, turn=False))
+    theirs, r = json.loads(done.stdout), report_of(judge_pairs(pairs))
     ours = {**r.scores["source"], "all": r.all}
     assert theirs.keys() == ours.keys()
     for name, t in theirs.items():

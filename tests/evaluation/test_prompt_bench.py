@@ -1,4 +1,4 @@
-"""The prompt bench on the command line: a prompt from a file, beside the package's own, asked over real HTTP."""
+"""The prompt bench on the command line: a model beside the judge without one, asked over real HTTP."""
 
 import pytest
 from calls import gnc, new_repo
@@ -23,20 +23,17 @@ def server(monkeypatch, tmp_path):
         yield s
 
 
-def test_three_steps_from_a_file_to_a_score(tmp_path, server):
-    mine, home = tmp_path / "mine.yaml", new_repo(tmp_path / "repo")
-    assert gnc("evaluate", "supersession", "--write-prompt", mine).code == 0
-    mine.write_text(mine.read_text(encoding="utf-8").replace("for a supersession", "for one"), encoding="utf-8")
-    r = gnc(*BENCH, "--prompt", mine, "--limit", "12", "--failures", "30", "--json", repo=home).json
-    offline, default, tried = r["trials"]
-    assert [t["name"] for t in r["trials"]] == ["offline", JUDGE.name, "mine"] and r["pairs"] == 12
-    assert tried["four_way"]["right"]["k"] == 12 and default["wrong"]["k"] == 0 and offline["usage"]["calls"] == 0
-    assert default["usage"]["tokens_in"] > 0 and r["differing"] == []
+def test_a_model_on_labelled_pairs_beside_the_judge(tmp_path, server):
+    home = new_repo(tmp_path / "repo")
+    r = gnc(*BENCH, "--limit", "12", "--json", repo=home).json
+    offline, tried = r["trials"]
+    assert [t["name"] for t in r["trials"]] == ["offline", JUDGE.name] and r["pairs"] == 12
+    assert tried["four_way"]["right"]["k"] == 12 and tried["wrong"]["k"] == 0 and offline["usage"]["calls"] == 0 < tried["usage"]["tokens_in"]
     calls = len(server.bodies)
-    again = gnc(*BENCH, "--prompt", mine, "--limit", "12", "--json", repo=home).json
-    assert len(server.bodies) == calls and again["trials"][2]["usage"]["cached"] == again["trials"][2]["usage"]["asked"]
-    text = gnc(*BENCH, "--prompt", mine, "--limit", "12", repo=home).out
-    for words in ("answers taken", "precision", "right of the four", "mine", "disagree about"): assert words in text
+    again = gnc(*BENCH, "--limit", "12", "--json", repo=home).json
+    assert len(server.bodies) == calls and again["trials"][1]["usage"]["cached"] == again["trials"][1]["usage"]["asked"]
+    text = gnc(*BENCH, "--limit", "12", repo=home).out
+    for words in ("answers taken", "precision", "right of the four", JUDGE.name): assert words in text
 
 
 def test_no_pair_of_the_locked_half_is_asked_about():

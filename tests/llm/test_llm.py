@@ -1,7 +1,7 @@
 """The language model's layer over real HTTP: a server that works, and every way in which one does not."""
 
 import pytest
-from llm_clients import GOOD, KEY, ask, cloud, held, local
+from llm_clients import GOOD, ask, cloud, local
 from llm_servers import FAULTS, Reply, changed, refuses
 
 from git_notes_consolidation.llm.providers import input_bound
@@ -47,16 +47,6 @@ def test_the_breaker_knows_who_is_to_be_left_alone(fault, faulty_llm, asking):
     ask(client, "later")
     assert bad.calls == (1 if fault in LEFT else 6 if fault in COUNTS else 5 * CALLS[fault])  # one looks whether it works again
     assert client.usage().failures == {} and good.calls == 5
-
-
-@pytest.mark.parametrize("fault", OPENS)
-def test_a_wrong_key_is_remembered_until_there_is_another(fault, faulty_llm, asking, tmp_path):
-    bad, db = faulty_llm(fault), tmp_path / "c.db"
-    assert ask(asking(cloud(bad), cache_path=db)).calls == 1
-    a = ask(asking(cloud(bad), cache_path=db))
-    assert (a.failure, a.calls, bad.calls) == ("open", 0, 1)
-    assert ask(asking(cloud(bad, key="sk-another"), cache_path=db)).failure == ""
-    assert KEY not in held(db)
 
 
 def test_a_rate_limit_is_waited_for_as_long_as_the_server_says(faulty_llm, asking):

@@ -1,5 +1,7 @@
 """The package as the main plugin meets it: an import that costs nothing, and a base install that reads."""
+import importlib
 import json
+import pkgutil
 import subprocess
 import sys
 
@@ -54,6 +56,9 @@ def test_whoever_only_looks_loads_no_arrays_and_no_judge(done):
 def test_every_public_name_is_there():
     names = git_notes_consolidation.__all__
     for name in names: assert getattr(git_notes_consolidation, name) is not None
+    for chapter in (m for m in pkgutil.iter_modules(git_notes_consolidation.__path__) if m.ispkg):
+        package = importlib.import_module(f"git_notes_consolidation.{chapter.name}")
+        for name in package.__all__: assert getattr(package, name) is not None, (chapter.name, name)
     assert set(names) <= set(dir(git_notes_consolidation)) and len(names) == len(set(names))
     with pytest.raises(AttributeError, match="has no attribute 'nothing'"): git_notes_consolidation.nothing  # noqa: B018
 

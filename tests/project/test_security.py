@@ -86,7 +86,6 @@ def calls():
 
 FORBIDDEN = ("eval", "exec", "compile", "__import__", "os.system", "os.popen", "subprocess.getoutput", "subprocess.getstatusoutput", "tempfile.mktemp",
              "joblib.load", "pandas.read_pickle", "pd.read_pickle", "torch.load")
-PICKLES = {"pickle", "cPickle", "marshal", "shelve", "dill", "cloudpickle"}
 
 
 @pytest.mark.slow

@@ -266,15 +266,6 @@ def test_many_sessions_at_once(sampled):
 
 
 @pytest.mark.slow
-def test_gnc_inject_replaces_the_block_and_keeps_every_byte(sampled):
-    theirs = b"Rules.\r\n\xff\xfe odd\tbytes\n"
-    once = subprocess.run([*COMMAND, "--repo", sampled, "inject", "--existing", "-"], input=theirs, capture_output=True).stdout
-    assert once.startswith(theirs + b"\n\n<" + TAG.encode()) and once.endswith(f"</{TAG}>".encode())
-    twice = subprocess.run([*COMMAND, "--repo", sampled, "inject", "--existing", "-"], input=once, capture_output=True).stdout
-    assert twice == once
-
-
-@pytest.mark.slow
 def test_nothing_is_imported_from_the_project(sampled, tmp_path):
     home = tmp_path / "poisoned"
     shutil.copytree(sampled, home)

@@ -18,10 +18,11 @@ from pathlib import Path
 from rich.progress import MofNCompleteColumn
 from typing import Any, cast
 from .. import fleet as sweeping
+from ..changes import changes
 from .program import (
     Call, DRY_RUN, LLM, LOCAL_ONLY, Lines, Usage, app, argument, examples, flag, latest_run, option,
     parse_date, plain, require_namespace, short, table, why_empty, write_file)
-from .look import change_lines, changes, llm_rows
+from .look import change_lines, llm_rows, problem_lines
 from ...consolidation import (
     service as consolidation_service, status as consolidation_status)
 from ...consolidation.plan import Plan
@@ -51,18 +52,11 @@ def progress(call: Call) -> Iterator[dict[str, Any]]:
                "calls": lambda done, of: bar.update(task, description=f"{done} of {of} asked")}
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #0c367c35
-def _remarks(r: ConsolidationResult, most: int = 10) -> list[str]:
-    "The first errors and warnings."
-    all_ = (*r.errors, *r.warnings)
-    more = [f"! … and {len(all_) - most} more; gnc status -v lists them"] if len(all_) > most else []
-    fix = ["! gnc doctor says how to fix it"] if any("refs/notes/" in w for w in all_) else []
-    return [*(f"! {plain(w)}" for w in all_[:most]), *more, *fix]
-
-
 def report(r: ConsolidationResult, seconds: float | None = None) -> Lines:
     "The result of a run, for people."
-    if not r.changed: return ["Nothing to do: everything is up to date.", *_remarks(r)]
-    counts = [*((label, getattr(r, name)) for name, label in sweeping.COUNTS.items()),
+    told = problem_lines((*r.errors, *r.warnings), 10)
+    if not r.changed: return ["Nothing to do: everything is up to date.", *told]
+    counts = [*((label, getattr(r, name)) for name, label in consolidation_status.COUNTS.items()),
               ("tier moves", len(r.tier_transitions)), *(llm_rows(r.llm) if r.llm else [])]
     head = ("Would change" if r.dry_run else f"Run {short(r.run_id)}") + (
         f", {seconds:.1f} s" if seconds else "")
@@ -71,7 +65,7 @@ def report(r: ConsolidationResult, seconds: float | None = None) -> Lines:
     run = short(r.run_id)
     return [table(head, ("what", "count"), [x for x in counts if x[1]], right=("count",)), "",
             *([table("Tier moves", ("from", "to", "memories"), rows, right=("memories",))] if rows else []),
-            *_remarks(r), *([] if r.dry_run else ["", f"Look: gnc log {run}   Undo: gnc undo {run}"])]
+            *told, *([] if r.dry_run else ["", f"Look: gnc log {run}   Undo: gnc undo {run}"])]
 
 
 def _tier_order(move: tuple[tuple[MemoryTier, MemoryTier], int]) -> tuple[int, ...]:
@@ -185,9 +179,8 @@ def consolidate(
     if n := 0 if dry_run or plan else len(open_questions(view(s.repo).state)):
         told.append(f"{n} question{'s wait' if n > 1 else ' waits'} for an answer: gnc review")
     if dry_run and not plan:
-        call.show(json.loads(made.to_json()), *told, *_planned(call, s, made),
-                  rows=(a.record for a in made.appends))
-    else: call.show(result.to_dict() | {"seconds": seconds}, *told, *written, rows=[result.to_dict()])
+        call.show(json.loads(made.to_json()), *told, *_planned(call, s, made))
+    else: call.show(result.to_dict() | {"seconds": seconds}, *told, *written)
     if result.errors: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #c685d3cc
@@ -234,32 +227,17 @@ def undo(
               *(f"! {w}" for w in warnings), f"Bring it back: gnc undo {short(name)}")
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #d7c66e26
-_STATES = ("skipped", "ok", "failed")
-
-
 def fleet_lines(outcomes: Sequence[sweeping.Outcome]) -> Lines:
-    "The report of a sweep."
-    rows = [(o.repository, o.memories, plain(o.did, 70), f"{o.seconds:.1f}",
-             f"{o.state} ({o.tries} tries)" if o.tries > 1 else o.state, plain(o.why, 160))
-            for o in sorted(outcomes, key=lambda o: (_STATES.index(o.state), o.repository))]
+    "The report of a sweep, with what failed at its end."
+    rows = [(o.repository, o.memories, plain(o.did, 70), f"{o.seconds:.1f}", o.state, plain(o.why, 160))
+            for o in sorted(outcomes, key=lambda o: (o.state != "ok", o.repository))]
     n = Counter(o.state for o in outcomes)
     return [table("Fleet", ("repository", "memories", "did", "s", "state", "why"), rows,
-                  right=("memories", "s")), "", ", ".join(f"{n[s]} {s}" for s in reversed(_STATES) if n[s])]
-
-# %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #4101c0b3
-def _begin(file: Path, resume: bool) -> None:
-    "Prepare the state file: empty, unless a sweep is resumed."
-    if resume and not file.exists():
-        raise Usage(f"--resume: {file} does not exist; run without --resume")
-    try:
-        file.parent.mkdir(parents=True, exist_ok=True)
-        with open(file, "a" if resume else "w", encoding="utf-8"): pass
-    except OSError as e: raise Usage(f"--state {file} cannot be written: {e.strerror}") from None
+                  right=("memories", "s")), "", ", ".join(f"{n[s]} {s}" for s in ("failed", "ok") if n[s])]
 
 # %% ../../../nbs/19_apps/03_cli/02_consolidate.ipynb #fd70af2c
 @consolidate_app.command(epilog=examples(
-    "consolidate fleet --under ~/work --dry-run: look first", "consolidate fleet --under ~/work",
-    "consolidate fleet --under ~/work --resume: go on after a stop"))
+    "consolidate fleet --under ~/work --dry-run: look first", "consolidate fleet --under ~/work"))
 def fleet(
     ctx: typer.Context,
     paths: list[str] | None = argument("Repositories.", metavar="PATH…"),
@@ -269,10 +247,6 @@ def fleet(
     dry_run: bool = DRY_RUN,
     workers: int = option("Processes on this machine. Default: one per core, at most four.", default=0,
                           min=0),
-    retries: int = option("How often to retry a repository that failed.", default=2, min=0),
-    resume: bool = flag("--resume", "Skip what the last sweep did, unless notes or settings changed since."),
-    state: Path | None = option("Record progress in this file. Default: fleet.jsonl in your cache directory.",
-                                metavar="FILE"),
     max_change: float | None = option("Maximum share of a repository's current memories that a run may "
                                       "supersede.", metavar="SHARE"),
 ) -> None:
@@ -283,20 +257,15 @@ def fleet(
     todo = [sweeping.Task(p, call.clock(), settings, call.config, dry_run)
             for p in sweeping.find_repositories(paths or (), under or (), named)]
     if not todo: raise Usage("no repositories: name some, or give --under DIR or --list FILE")
-    file = state or sweeping.user_cache(os.environ) / "fleet.jsonl"
-    if not dry_run: _begin(file, resume)
-    if resume: todo = sweeping.resume(todo, file)
     n, begin = workers or process_count(math.inf), time.perf_counter()
     done = list[sweeping.Outcome]()
-    def failed(path: str, times: int, why: str) -> None: call.warn(f"{path}, try {times}: {why}")
     with call.bar(MofNCompleteColumn()) as bar:
         task = bar.add_task("repositories", total=len(todo))
-        for o in sweeping.sweep(todo, n, retries, None if dry_run else file, failed):
+        for o in sweeping.sweep(todo, n):
             done.append(o)
             bar.update(task, advance=1, description=plain(Path(o.repository).name, 24))
-    count = Counter(o.state for o in done)
+    failed = sum(o.state == "failed" for o in done)
     call.show({"repositories": [asdict(o) for o in done], "dry_run": dry_run,
-               "seconds": round(time.perf_counter() - begin, 2),
-               "state": None if dry_run else str(file),
-               **{s: count[s] for s in _STATES}}, *fleet_lines(done), rows=map(asdict, done))
-    if count["failed"]: raise typer.Exit(1)
+               "seconds": round(time.perf_counter() - begin, 2), "ok": len(done) - failed, "failed": failed},
+              *fleet_lines(done))
+    if failed: raise typer.Exit(1)

@@ -4,22 +4,20 @@
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #5321c271
 from __future__ import annotations
-import io, json, math, os, re, shlex, sys, typer
+import csv, io, math, os, re, shlex, sys, typer
 from bisect import bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from datetime import datetime
 from pathlib import Path
-from rich.table import Table
 from rich.text import Text
 from typing import Any, NamedTuple
-from urllib.parse import quote
-from ... import __version__
 from git_notes_consolidation.apps.cli.program import (
-    app, argument, Call, DRY_RUN, examples, flag, Lines, option, plain, require_namespace, short, Usage,
-    why_empty, write_csv)
+    app, argument, Call, cut, DRY_RUN, examples, flag, grid, Lines, option, plain, require_namespace, short,
+    Usage, why_empty)
 from ...core.memory import digest
+from ...core.visible import json_line
 from ...staleness import file_check
 from ...store.damage import counted_noun
 from ...store.git import open_repo, Repo, RepoError
@@ -95,15 +93,13 @@ def _annotation(path: str, line: int, text: str, certain: bool = True) -> str:
 
 def _dead_lines(path: str, found: Sequence[file_check.Dead]) -> Lines:
     "The names in a file that are not there."
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(width=5, justify="right")
-    grid.add_column(overflow="fold")
+    lines = grid(5, None, right=True)
     for n, x in enumerate(rows := sorted(found, key=lambda x: not x.certain)):
-        if not x.certain and (not n or rows[n - 1].certain): grid.add_row("", Text("May be meant as it is:"))
-        grid.add_row(Text(str(x.name.line)), Text(plain(x.name.text, 120)))
-        grid.add_row("", Text(plain(x.reason, 200), style="dim"))
+        if not x.certain and (not n or rows[n - 1].certain): lines.add_row("", Text("May be meant as it is:"))
+        lines.add_row(Text(str(x.name.line)), Text(plain(x.name.text, 120)))
+        lines.add_row("", Text(plain(x.reason, 200), style="dim"))
     many = f"{len(found)} names are" if len(found) > 1 else "1 name is"
-    return [Text(f"{plain(path)}: {many} not in the repository", style="bold"), grid, ""]
+    return [Text(f"{plain(path)}: {many} not in the repository", style="bold"), lines, ""]
 
 
 def _find_dead(
@@ -112,8 +108,7 @@ def _find_dead(
     files: Iterable[Path] | None,  # Default: what agents read
 ) -> tuple[dict[str, list[file_check.Dead]], dict[str, str]]:  # Worst first; and the files' texts
     "What files name that is not there."
-    with call.bar() as bar:
-        bar.add_task("reading files")
+    with call.waiting("Reading files"):
         tree = file_check.read_tree(repo)
         top = Path(repo.worktree or "")
         if files is not None: wanted = [_name_in_notes(p, top) for p in files]
@@ -126,26 +121,6 @@ def _find_dead(
 
 def _dead_rows(found: Mapping[str, Sequence[file_check.Dead]]) -> list[dict[str, Any]]:
     return [{"path": p} | x.to_dict() for p, xs in found.items() for x in xs]
-
-# %% ../../../nbs/19_apps/03_cli/05_files.ipynb #8466f011
-_RULES = {"renamed": "The file has another name now.", "deleted": "The repository has this no more.",
-          "missing": "The repository does not have this."}
-
-
-def _sarif_result(path: str, x: file_check.Dead) -> dict[str, Any]:
-    place = {"artifactLocation": {"uri": quote(path)}, "region": {"startLine": x.name.line}}
-    said, level = plain(f"{x.name.text}: {x.reason}", 300), "warning" if x.certain else "note"
-    return {"ruleId": f"{x.what}-name", "level": level, "message": {"text": said},
-            "locations": [{"physicalLocation": place}]}
-
-
-def _sarif(found: Mapping[str, Sequence[file_check.Dead]]) -> dict[str, Any]:
-    "As code scanning reads it."
-    rules = [{"id": f"{k}-name", "shortDescription": {"text": v}} for k, v in _RULES.items()]
-    driver = {"name": "gnc", "version": __version__, "rules": rules}
-    results = [_sarif_result(p, x) for p, xs in found.items() for x in xs]
-    return {"$schema": "https://json.schemastore.org/sarif-2.1.0.json", "version": "2.1.0",
-            "runs": [{"tool": {"driver": driver}, "results": results}]}
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #fa1277d2
 def _from_here(repo: Repo, path: str) -> Path:
@@ -176,20 +151,18 @@ def _edit_rows(p: files_tidy.FilePlan) -> list[dict[str, Any]]:
 def _edit_lines(p: files_tidy.FilePlan, done: bool, most: int = 10) -> Iterator[Any]:
     "What is written into a file, beside what is removed."
     if not (rows := _edit_rows(p)): return
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(width=5, justify="right")
-    grid.add_column(overflow="fold")
+    lines = grid(5, None, right=True)
     for r in rows[:most]:
         head = r["old"].partition("\n")[0].strip("# \r")
         told = {"renamed": f"{r['old']} → {r['new']}", "linked": f"a link to {r['reason']}",
                 "moved": f"“{head}” moves to {r['reason']}, with a link left"}
-        grid.add_row(Text(str(r["line"])), Text(plain(told[r["why"]], 300), style="green"))
-    if len(rows) > most: grid.add_row("", Text(f"… and {len(rows) - most} more"))
+        lines.add_row(Text(str(r["line"])), Text(plain(told[r["why"]], 300), style="green"))
+    if len(rows) > most: lines.add_row("", Text(f"… and {len(rows) - most} more"))
     yield Text(f"{plain(p.file.path)}: {'written' if done else 'would be written'}", style="bold")
-    yield from (grid, "")
+    yield from (lines, "")
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #d568cbe2
-def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: bool) -> None:
+def _check_files(call: Call, files: Iterable[Path] | None, check: bool) -> None:
     "Show what is not there; with --check, end with 1 if a name is certainly wrong."
     repo = open_repo(call.repo)
     found, texts = _find_dead(call, repo, files)
@@ -220,14 +193,11 @@ def _check_files(call: Call, files: Iterable[Path] | None, check: bool, sarif: b
                   "Run git fetch --unshallow; in a workflow, fetch-depth: 0.", "yellow")
     told, maybe = "none known to be gone", sum(not r["certain"] for r in rows)
     if rows: told = f"{len(rows)} not in the repository" + f"; {maybe} may be meant so" * bool(maybe)
-    if sarif: print(json.dumps(_sarif(found), indent=1))
-    else:
-        call.show({"files": [*found], "names": n, "dead": rows, "shallow": shallow,
-                   "renames": [r for p in moved for r in _edit_rows(p)],
-                   "copies": [c._asdict() for c in twins]},
-                  *lines, f"{many}, {counted_noun(n, 'name')}: {told}.",
-                  rows=rows)
-    if check and os.environ.get("GITHUB_ACTIONS") == "true" and not (call.as_json or call.as_csv or sarif):
+    call.show({"files": [*found], "names": n, "dead": rows, "shallow": shallow,
+               "renames": [r for p in moved for r in _edit_rows(p)],
+               "copies": [c._asdict() for c in twins]},
+              *lines, f"{many}, {counted_noun(n, 'name')}: {told}.")
+    if check and os.environ.get("GITHUB_ACTIONS") == "true" and not call.as_json:
         for r in rows: print(_annotation(r["path"], r["line"], f"{r['name']}: {r['reason']}", r["certain"]))
     if check and maybe < len(rows): raise typer.Exit(1)
 
@@ -411,13 +381,12 @@ def _claude_problems(call: Call) -> tuple[files_claude.MemoryFolder, list[files_
 def _problem_lines(problems: Sequence[files_claude.Problem]) -> Lines:
     "What is wrong in a memory folder."
     if not problems: return [Text("Claude Code's folder: all topics are linked, all of the index is read.\n")]
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    for _ in range(3): grid.add_column(overflow="fold")
+    lines = grid(None, None, None)
     for p in problems:
         name = "" if p.name == p.path or p.what == "copy" else p.name
-        grid.add_row(Text(plain(f"{p.path}:{p.line}", 60)), Text(plain(name, 60)),
+        lines.add_row(Text(plain(f"{p.path}:{p.line}", 60)), Text(plain(name, 60)),
                      Text(plain(p.reason, 200), style="dim"))
-    return [Text(f"Claude Code's folder: {counted_noun(len(problems), 'problem')}", style="bold"), grid, ""]
+    return [Text(f"Claude Code's folder: {counted_noun(len(problems), 'problem')}", style="bold"), lines, ""]
 
 
 def _check_claude(call: Call) -> None:
@@ -426,7 +395,7 @@ def _check_claude(call: Call) -> None:
     for x in folder.skipped: call.warn(x, "yellow")
     rows = [p._asdict() for p in problems]
     call.show({"folder": str(folder.top), "topics": len(folder.topics), "problems": rows},
-              *_problem_lines(problems), rows=rows)
+              *_problem_lines(problems))
     if rows: raise typer.Exit(1)
 
 
@@ -494,7 +463,7 @@ def _carry_out(call: Call, plans: Sequence[files_tidy.FilePlan], found: Sequence
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #90878cdb
 @app.command(epilog=examples(
     "tidy: what CLAUDE.md, AGENTS.md and others name that is not there", "tidy --check: for CI",
-    "tidy --apply: write paths that were renamed", "tidy --sarif > gnc.sarif: for code scanning",
+    "tidy --apply: write paths that were renamed",
     "tidy MEMORY.md: show what would be removed", "tidy MEMORY.md --apply: remove it",
     "tidy MEMORY.md --undo: bring it back", "tidy MEMORY.md --lines 200: for a host that reads no more",
     "tidy MEMORY.md --take 12: remove what you say", "tidy --claude: Claude Code's notes on this project",
@@ -514,13 +483,12 @@ def tidy(
     diff: bool = flag("--diff", "Print only a unified diff."),
     check: bool = flag("--check", "Only show what files name that the repository does not have; exit with 1 "
                                   "if one is wrong however it is meant."),
-    sarif: bool = flag("--sarif", "Print what --check finds as SARIF, for code scanning."),
 ) -> None:
     "Check the files that agents read against the repository; remove duplicate entries from one."
     call: Call = ctx.obj
     named, changes = paths or claude, take or lines or bytes_ or tokens
-    if (check or sarif) and (apply or undo or diff or changes):
-        raise Usage("--check and --sarif only look; leave out what writes, and --diff")
+    if check and (apply or undo or diff or changes):
+        raise Usage("--check only looks; leave out what writes, and --diff")
     if undo and (apply or diff or changes):
         raise Usage("--undo cannot be combined with --apply, --diff, --take, --lines, --bytes or --tokens")
     if claude and check and not paths: return _check_claude(call)
@@ -528,8 +496,8 @@ def tidy(
         here = _read_by_agents(call)
         return _undo(call, here, True) if undo else _carry_out(
             call, _rename_plans(call, here), None, _Asked(apply=apply, diff=diff))
-    if check or sarif or not (named or changes):
-        return _check_files(call, _paths(call, paths, claude) if named else None, check, sarif)
+    if check or not (named or changes):
+        return _check_files(call, _paths(call, paths, claude) if named else None, check)
     found = _paths(call, paths, claude)
     if undo: return _undo(call, found, claude or any(Path(p).is_dir() for p in paths or ()))
     files, skipped = _read_files(found, paths)
@@ -543,7 +511,7 @@ def tidy(
     _carry_out(call, plans, found, _Asked(where, words, apply, diff, max_change, claude), skipped)
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #ff8590be
-def _import_lines(r: Any, dry_run: bool, all_: bool) -> Iterator[Text | Table]:
+def _import_lines(r: Any, dry_run: bool, all_: bool) -> Iterator[Any]:
     "What an import did."
     where = counted_noun(len(r.files), "file")
     all_entries = sum(x["entries"] for x in r.files)
@@ -551,9 +519,10 @@ def _import_lines(r: Any, dry_run: bool, all_: bool) -> Iterator[Text | Table]:
         "Nothing new: 0" if all_entries else "Nothing to add: 0")
     yield Text(f"{added} of {all_entries} entries in {where}; {r.known} were known, {r.versions} are newer "
                "versions.", style="bold")
-    shown = r.files if all_ else sorted(r.files, key=lambda x: not x["new"] + x["left"])[:20]
-    if len(r.files) > 1: yield _counts_table(shown)
-    if len(r.files) > len(shown): yield Text(f"… and {len(r.files) - len(shown)} more files; -v shows all")
+    names = ("entries", "known", "new", "left")
+    rows = [(plain(x["path"], 44), *(x[k] for k in names))
+            for x in sorted(r.files, key=lambda x: not x["new"] + x["left"])]
+    if len(rows) > 1: yield from cut("", ("file", *names), rows, all_, 20, right=names)
     told = [*zip(r.rows, r.memories)]
     few = told if all_ else told[:5]
     for x, m in few: yield Text("  " + plain(f"{x['path']}:{x['line']}  {m.summary}", 76))
@@ -562,15 +531,6 @@ def _import_lines(r: Any, dry_run: bool, all_: bool) -> Iterator[Text | Table]:
     if r.run_id:
         yield Text("Next: gnc consolidate --dry-run shows duplicates and replacements.\n"
                    f"Undo: gnc undo {short(r.run_id)}")
-
-
-def _counts_table(files: Sequence[dict[str, Any]]) -> Table:
-    "How many entries of each file are known, new and left."
-    names = ("entries", "known", "new", "left")
-    table = Table("file", *names, box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for x in files: table.add_row(plain(x["path"], 44), *(str(x[k]) for k in names))
-    for c in table.columns[1:]: c.justify = "right"
-    return table
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #31bc0969
 _RECORDS = re.compile(r"(?:^|/)(?:adrs?|decisions)/[^/]+\.md$")
@@ -601,20 +561,17 @@ def _count_entries(path: Path) -> int:
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #cafb94f3
 def _offer_files(call: Call) -> None:
     "Say which files could be imported, and how."
-    with call.bar() as bar:
-        bar.add_task("reading files")
+    with call.waiting("Reading files"):
         found = {name: n for p, name in _importable(call).items() if (n := _count_entries(p))}
     if not found:
         raise Usage("there is no CLAUDE.md, AGENTS.md, memory bank or other file here that holds memories; "
                     "name one: gnc import FILE")
-    table = Table("file", "entries", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for name, n in [*found.items()][:20]: table.add_row(plain(name, 60), str(n))
-    table.columns[1].justify = "right"
-    more = [f"… and {len(found) - 20} more"] if len(found) > 20 else []
+    rows = cut("", ("file", "entries"), [(plain(name, 60), n) for name, n in found.items()], call.verbose, 20,
+               right=("entries",))
     again = _command(call, *[*found][:6], "--dry-run", name="import")
     call.show([{"path": name, "entries": n} for name, n in found.items()],
               Text("Files here that may hold memories; nothing was written. See what is new in them:"),
-              Text(f"  {again}", overflow="ignore"), "", table, *more)
+              Text(f"  {again}", overflow="ignore"), "", *rows)
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #16ee07ac
 @app.command("import", epilog=examples(
@@ -649,8 +606,14 @@ def import_(
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #af41c758
 def _csv(held: Sequence[files_notes.Held]) -> str:
-    out = io.StringIO()
-    write_csv(files_notes.rows_of_held(held), out)
+    "A row for each; what a spreadsheet would run is quoted."
+    rows, out = files_notes.rows_of_held(held), io.StringIO()
+    def cell(x: object) -> object:
+        told = json_line(x) if isinstance(x, list) else plain(x)
+        return f"'{told}" if told.startswith(("=", "+", "-", "@", "\t")) else told
+    to = csv.DictWriter(out, [*dict.fromkeys(k for r in rows for k in r)], lineterminator="\n")
+    to.writeheader()
+    to.writerows({k: cell(x) for k, x in r.items()} for r in rows)
     return out.getvalue()
 
 # %% ../../../nbs/19_apps/03_cli/05_files.ipynb #b7f84379

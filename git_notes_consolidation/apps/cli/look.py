@@ -12,6 +12,7 @@ from datetime import datetime, timedelta
 from rich.padding import Padding
 from rich.text import Text
 from typing import Any, TYPE_CHECKING
+from ..changes import changes, done_to, evidence, Item
 from ...consolidation import status as consolidation_status
 from ...consolidation.scan import counted, scored, shown, View, view
 from ...core.memory import as_utc
@@ -28,8 +29,8 @@ from ...store.reader import resolve
 from ...store.state import OPERATIONS
 from ...text.factuality import is_fragment
 from .program import (
-    app, argument, Call, cut, evidence, examples, flag, Item, latest_run, Lines, listed, LLM, LOCAL_ONLY,
-    option, parse_date, plain, read_words, require_namespace, Row, short, table, Usage, why_empty)
+    app, argument, Call, cut, examples, flag, latest_run, Lines, listed, LLM, LOCAL_ONLY, option,
+    parse_date, plain, read_words, require_namespace, Row, short, table, Usage, why_empty)
 
 if TYPE_CHECKING:
     from git_notes_consolidation.recall.reason import ReasonedAnswer, ReasonedRecallService
@@ -37,7 +38,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.recall.service import RecallService
 
 # %% auto #0
-__all__ = ['status', 'recall', 'explain', 'changes', 'log']
+__all__ = ['status', 'recall', 'explain', 'log']
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #4bad1581
 def _tier_tables(st: Row) -> Lines:
@@ -107,20 +108,18 @@ def status(
     found = _tier_tables(st)
     if tiers:
         return call.show(data, *found, *([f"\n{why}"] if (why := _why_one_tier(
-            st, s.settings.config.retention)) else []),
-            rows=[{"namespace": ns} | n for ns, n in st["namespaces"].items()])
+            st, s.settings.config.retention)) else []))
     asked = (st["last_run"] or {}).get("llm")
     facts = _facts(st) + (llm_rows(asked) if call.verbose and asked else [])
     call.show(st, table(plain(st["repository"]), ("", ""), facts), "", *found[0 if call.verbose else 2:],
-              *_problems(st["problems"], len(st["problems"]) if call.verbose else 3),
-              rows=[{"what": what, "is": x} for what, x in (*facts, *st["tiers"].items())])
+              *problem_lines(st["problems"], len(st["problems"]) if call.verbose else 3))
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #7ad3bce0
-def _problems(found: Sequence[str], most: int) -> list[str]:
+def problem_lines(found: Sequence[str], most: int) -> list[str]:
     "The first problems, and where to find the rest."
-    if not found: return []
-    more = [f"! … {len(found) - most} more with -v"] if len(found) > most else []
-    return [*(f"! {plain(p)}" for p in found[:most]), *more, "! gnc doctor says how to fix it"]
+    more = [f"! … and {len(found) - most} more; gnc status -v lists them"] if len(found) > most else []
+    fix = ["! gnc doctor says how to fix it"] if any("refs/notes/" in p for p in found) else []
+    return [*(f"! {plain(p)}" for p in found[:most]), *more, *fix]
 
 
 def llm_rows(usage: Row) -> list[tuple[str, object]]:
@@ -176,7 +175,7 @@ def _list_stale(call: Call) -> None:
         c = staleness.compare(s.repo, current.values(),
                               lambda what: bar.update(task, description=f"reading {what}"))
     remarks = [f"! {r}" for r in c.remarks]
-    if call.as_json or call.as_csv: [*map(call.warn, remarks)]
+    if call.as_json: [*map(call.warn, remarks)]
     lines = [(plain(current[x.memory_id].summary, 44), plain(x.name, 40),
               "was not there when it was written" if x.what == "gone_before" else x.what.replace("_", " ")
               + (f", now {plain(x.now_at, 60)}" if x.now_at else ""),
@@ -194,7 +193,6 @@ def _nothing_stale(c: Any) -> str:
             f"{c.commits} commits.")
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #20c77577
-_TABLE = 200  # Columns of a screen from which on results are a table
 _SHORT = 40  # Characters of a sentence that tells too little alone: “This replaces ADR-11.”
 _HEADING = re.compile(r"(?m)^#+ .*$")
 
@@ -238,16 +236,11 @@ def _result_lines(r: MemoryResult, below: Iterable[str], stands_for: str) -> Lin
             *(Padding(x, (0, 0, 0, 2)) for x in lines)]
 
 
-def _results(call: Call, s: RecallService, query: str, results: Sequence[MemoryResult], title: str,
+def _results(s: RecallService, query: str, results: Sequence[MemoryResult], title: str,
              again: Mapping[str, Sequence[str]] = {}) -> Lines:
-    "Results, best first, one below the other; a table where the screen has room for it."
-    told = [*_result_texts(s, query, results, again)]
-    if call.out.width < _TABLE:
-        lines = [x for row in told for x in _result_lines(*row)]
-        return [Text(title), *lines] if title else lines[1:]
-    rows = [(short(r.id), f"{r.memory.told_at:%Y-%m-%d}", r.namespace, r.tier.value,
-             "\n".join([plain(r.summary, 100), *below, *filter(None, [also])])) for r, below, also in told]
-    return [table(title, ("id", "recorded", "in", "tier", "says"), rows)]
+    "Results, best first, one below the other."
+    lines = [x for row in _result_texts(s, query, results, again) for x in _result_lines(*row)]
+    return [Text(title), *lines] if title else lines[1:]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #c88e8732
 def _few(call: Call, results: Sequence[MemoryResult], asked: bool = False, n: int = 5) -> list[MemoryResult]:
@@ -269,19 +262,15 @@ def answer_lines(call: Call, s: RecallService, query: str, a: ReasonedAnswer) ->
               for x in a.contradictions),
             f"confidence {a.confidence:.2f}, {who}. {plain(a.reasoning, 600)}",
             *(["", table("Dates", ("words", "recorded", "mean", "confidence"), dates)] if dates else []),
-            *(["", *_results(call, s, query, told, head)] if (told := _few(call, a.source_memories)) else [])]
+            *(["", *_results(s, query, told, head)] if (told := _few(call, a.source_memories)) else [])]
 
 
 def _ask(call: Call, s: ReasonedRecallService, query: str, **kw: Any) -> ReasonedAnswer:
-    "An answer; Ctrl-C while a language model works gives the answer by rule."
+    "An answer; whoever waits for a language model is told so."
     if (client := s.llm_client) is None or not client.providers: return s.answer(query, **kw)
     who, most = client.providers[0], client.pace.timeout_s
-    told = f"Asking {who.name} ({who.models[0]}) for at most {most:.0f} s. Ctrl-C: the answer by rule."
-    try:
-        with call.err.status(told): return s.answer(query, **kw)
-    except KeyboardInterrupt:
-        a = replace(s, llm_client=None).answer(query, **kw)
-        return replace(a, reasoning=f"{a.reasoning} The language model was interrupted.")
+    with call.waiting(f"Asking {who.name} ({who.models[0]}) for at most {most:.0f} s"):
+        return s.answer(query, **kw)
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #05e3208c
 _OTHER_WORDS = "By other words too: pip install 'git-notes-consolidation[meaning]' (23 MB)"
@@ -300,15 +289,14 @@ def _when(asks: Any) -> str:
     return f"from {asks.since:%Y-%m-%d} to {asks.until - timedelta(days=1):%Y-%m-%d}"
 
 
-def _nothing_found(call: Call, s: RecallService, query: str, now: datetime, mode: str | None,
-                   deeper: int) -> Lines:
+def _nothing_found(s: RecallService, query: str, now: datetime, mode: str | None, deeper: int) -> Lines:
     "What to try when nothing was found; of a list by time the latest."
     from git_notes_consolidation.recall.rank import listing
     asks = listing(query, now)
     if asks and asks.since:
         said = f"No {asks.namespace or 'memories'} recorded {_when(asks)}."
         latest = s.search("*", limit=3, namespace=asks.namespace, include_summaries=False, count=False)
-        return _results(call, s, "", latest, f"{said} The latest:") if latest else [said]
+        return _results(s, "", latest, f"{said} The latest:") if latest else [said]
     if asks and asks.namespace: return [f"No {'open ' * (asks.namespace == 'blockers')}{asks.namespace}."]
     more = (f"; {deeper} in deeper tiers: add --mode exhaustive" if deeper
             else ". Try other words; gnc recall '*' lists what is there")
@@ -377,15 +365,15 @@ def recall(
     data = head | {k: x.isoformat() if isinstance(x, datetime) else x for k, x in scope.items()} | {
         "results": [r.to_dict() for r in found], "deeper": deeper, "sure": sure} | (
         {"said_again": again} if again else {})
-    if not (found or deeper or tips(s.repo, MEM)): return call.show(data, why_empty(call.repo), rows=[])
+    if not (found or deeper or tips(s.repo, MEM)): return call.show(data, why_empty(call.repo))
     typed_limit = "limit" in given or getattr(ctx.get_parameter_source("limit"), "name", "") == "COMMANDLINE"
     asks = listing(query, at or s.clock()) if found and not found[0].score else None
     some = _few(call, found, typed_limit or bool(asks and asks.namespace != "blockers"))
     title = f"Recorded {_when(asks)}:" if asks and asks.since else plain(sure or "")
     left = [f"… and {len(found) - len(some)} more; -v shows all"] if len(some) < len(found) else []
     if title.endswith("nearest:") and s.embedder.name.startswith("static"): left.append(_OTHER_WORDS)
-    call.show(data, *(_results(call, s, query, some, title, again) + ["", *left] if found else
-              _nothing_found(call, s, query, at or s.clock(), mode, deeper)), rows=data["results"])
+    call.show(data, *(_results(s, query, some, title, again) + ["", *left] if found else
+              _nothing_found(s, query, at or s.clock(), mode, deeper)))
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #43616959
 _READS = {("supersedes", True): "Replaces", ("supersedes", False): "Replaced by",
@@ -462,7 +450,7 @@ def _show_history(call: Call, v: View, i: str, as_of: str | None, known_by: str 
     marks = dict.fromkeys(true, "true then")
     picture = plain(history.draw_chain(c, max(call.out.width, 150), marks))
     call.show(c.to_dict() | {"true_then": true} | asked, Text(picture, overflow="ignore"), "",
-              plain("; ".join(said)) + ".", rows=c.to_dict()["versions"])
+              plain("; ".join(said)) + ".")
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #e86955a0
 @app.command(epilog=examples(
@@ -494,85 +482,6 @@ def explain(
     elif history or as_of or known_at: _show_history(call, v, i, as_of, known_at)
     elif i in v.state.summaries: _explain_summary(call, v.state.summaries[i])
     else: _explain_memory(call, v, i, titles)
-
-# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #0381c1fc
-DONE = {"ADD": "added", "SUPERSEDE": "replaced", "NOOP": "duplicate", "UPDATE": "changed",
-        "MERGE": "merged", "DELETE": "forgotten", "RESTORE": "restored"}  # An operation in the log
-
-
-def done_to(op: Operation) -> str:
-    "What an operation did to its memory."
-    if op.operation_type == "NOOP" and op.classification == "COEXIST": return "asked about, and answered no"
-    part = "partial" in (op.after_state.get("superseded_kind"),
-                         *(x.get("superseded_kind")
-                           for x in op.after_state.values() if isinstance(x, Mapping)))
-    return DONE[op.operation_type] + (" in part" if op.operation_type == "SUPERSEDE" and part else "")
-
-
-def _rule(reason: str) -> str:
-    "Why a memory moves, without its own numbers and names."
-    if reason.startswith(("superseded by", "repeats")):
-        return reason.split()[0].replace("repeats", "a duplicate")
-    return re.sub(r"^(score) [\d.]+ is|^[\d.]+ days old,|\bby (?:mem|sum)_\w+", r"\1", reason).strip()
-
-# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #9ea2b604
-_EDGES = {"supersedes": ("Replaced", "target", "by", "source"),
-          "duplicate_of": ("Duplicates, hidden behind the first", "source", "of", "target"),
-          "merged_into": ("Merged", "source", "→", "target")}  # Group, first memory, label, second memory
-_ASKS = {"supersedes": "is this replaced?", "duplicate_of": "is this a duplicate?"}
-
-
-def _group(r: Row) -> str:
-    "The group of a record; none if another record of its run says the same."
-    kind, why, of = r["kind"], str(r.get("reason") or ""), str(r.get("type") or "")
-    if kind == "tier": return f"{r.get('from', 'hot')} → {r['tier']}, {_rule(why)}"
-    if kind == "summary": return "Summaries written" if "value" in r else "Summaries retired"
-    if kind == "op":
-        did = "Expired" if r.get("rule") else DONE.get(str(r.get("operation")), "").capitalize()
-        return "" if did in ("Replaced", "Duplicate", "Merged") else did
-    if not r.get("live", True) and kind == "edge":
-        return "Answered no, not asked again" if why == "decided otherwise" else "No longer linked"
-    if kind == "review": return f"Questions, {_ASKS.get(of, 'other')}" if r.get("live", True) else ""
-    if kind != "edge": return ""
-    part = " in part" if r.get("edge_kind") == "partial" else ""
-    return _EDGES[of][0] + part if of in _EDGES else of.replace("_", " ").capitalize()
-
-# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #a3e1cb69
-def _line(r: Row, titles: Mapping[str, str]) -> Item:
-    "The memory that something happens to, beneath it the other one, and the words that say so."
-    kind, of, live = r["kind"], str(r.get("type") or ""), r.get("live", True)
-    def title(i: object) -> str: return titles.get(str(i), str(i))
-    if kind == "summary" and "value" in r:
-        return Item(r["subject"], f"{title(r['subject'])} ({len(r['value']['source_memory_ids'])} memories)")
-    if "title" in r: return Item(r["subject"], f"{r['title']}: write this summary again, although undone?")
-    _, first, label, second = _EDGES.get(of if live and kind == "edge" else "", ("", "source", "→", "target"))
-    i = str(r.get({"tier": "memory", "op": "target"}.get(kind, first)) or r["subject"])
-    j = str(r.get(second) or "") if kind in ("edge", "review") else ""
-    more = [(f"{label} {short(j)}", title(j))] if j and (title(i) != title(j) or label != "of") else []
-    def text(x: object) -> str | None: return x if isinstance(x, str) else None  # A record may hold anything
-    why = {"op": text(r.get("reasoning")), "edge": text(r.get("reason")) or ("" if live else of)}.get(kind)
-    told = () if of == "duplicate_of" and live else evidence(text(r.get("span")), title(i), title(j), why=why)
-    return Item(i, title(i), (*more, *(told if kind in ("edge", "op") else ())))
-
-_ORDER = ("Replaced", "Duplicates", "Merged", "Expired", "Questions", "Answered", "Added", "Changed",
-          "Forgotten", "Restored", "No longer", "Summaries")  # Then other relations, and moves
-
-# %% ../../../nbs/19_apps/03_cli/04_look.ipynb #57ef953d
-def changes(
-    records: Sequence[Row],
-    titles: Mapping[str, str],  # Of memories
-) -> list[tuple[str, list[Item]]]:  # A group's name, and its items by title
-    "What records do to memories."
-    titles = {**titles, **{r["subject"]: r["value"]["title"] for r in records
-                           if r["kind"] == "summary" and "value" in r}}
-    groups = defaultdict[str, set[Item]](set)
-    for r in records:
-        if name := _group(r): groups[name].add(_line(r, titles))
-    def weight(name: str) -> tuple[int, str]:
-        found = (n for n, start in enumerate(_ORDER) if name.startswith(start))
-        return next(found, len(_ORDER) + (" → " in name)), name
-    return [(name, sorted(groups[name], key=lambda x: (x.title.casefold(), *x)))
-            for name in sorted(groups, key=weight)]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #ab9b83da
 def change_lines(found: Iterable[tuple[str, list[Item]]], all_: bool) -> Lines:
@@ -629,12 +538,6 @@ def _show_log(call: Call, v: View, about: str | None, operation: str | None, sin
               *(["gnc log --runs lists runs and undos"] if v.state.undone else []))
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #e28528e7
-_COUNTED = {"duplicates_found": "duplicates", "supersessions_detected": "replaced",
-            "review_items": "questions written", "summaries_created": "summaries",
-            "relations_found": "other relations", "edges_removed": "relations ended",
-            "tier_transitions": "moved"}
-
-
 def _did(r: Row, ops: Sequence[Operation], titles: Mapping[str, str]) -> str:
     "What a run did: to which memory if it did little, otherwise how often."
     if r["targets"]: return f"undoes {', '.join(map(short, r['targets']))}"
@@ -644,7 +547,8 @@ def _did(r: Row, ops: Sequence[Operation], titles: Mapping[str, str]) -> str:
         return f"{done_to(op)} “{plain(titles.get(i, short(i)), 60)}”"
     if 0 < len(ops) <= 2: return "; ".join(map(told, ops))
     sizes = ("memories_processed", "memories_distinct", "clusters_found")
-    return ", ".join(f"{n} {_COUNTED.get(k, k.replace('_', ' '))}" for k, n in r["counts"].items()
+    words = consolidation_status.COUNTS
+    return ", ".join(f"{n} {words.get(k, k.replace('_', ' '))}" for k, n in r["counts"].items()
                      if n and k not in sizes)
 
 
@@ -673,8 +577,7 @@ def _show_run(call: Call, v: View, run: str) -> None:
     call.show(done, *change_lines(found, call.verbose),
               f"Why: gnc explain ID   Undo all of it: gnc undo {short(run)}" if found else
               f"It undoes {', '.join(map(short, undid))}: gnc log {short(undid[0])} shows what that was."
-              if undid else "It changed nothing.",
-              rows=({"what": what} | r for what, all_ in done.items() for r in all_))
+              if undid else "It changed nothing.")
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #51824c9f
 @app.command(epilog=examples(

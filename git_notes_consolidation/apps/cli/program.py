@@ -4,27 +4,27 @@
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #5ca3376d
 from __future__ import annotations
-import csv, io, json, os, re, sys, tempfile, typer
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext, suppress
+import io, json, os, re, sys, typer
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property, partial
+from functools import cached_property
 from pathlib import Path
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
 from rich.segment import Segment
 from rich.table import Table
 from rich.text import Text
-from typing import Any, NamedTuple, TextIO, TYPE_CHECKING
+from typing import Any, TYPE_CHECKING
 from ... import __version__
+from ..changes import Item, Row, short
 from ...core.memory import as_utc, local_now, moment
 from ...core.loading import load_settings, project_file, Settings
 from ...core.settings import NAMESPACE_IMPORTANCE
 from ...core.startup import FETCH_NOTES, NONE_THERE
 from ...core.visible import visible
 from ...store.git import git, MEM, missing_memories, none_there, open_repo, Repo, tips
-from collections import Counter
 from importlib import import_module
 
 if TYPE_CHECKING:
@@ -34,8 +34,7 @@ if TYPE_CHECKING:
     from git_notes_consolidation.writing.write import WritingService
 
 # %% auto #0
-__all__ = ['Row', 'Lines', 'EMPTY', 'app', 'plain', 'table', 'Item', 'evidence', 'listed', 'cut', 'Call', 'examples', 'program',
-           'main']
+__all__ = ['Lines', 'EMPTY', 'app', 'plain', 'table', 'grid', 'listed', 'cut', 'Call', 'examples', 'program', 'main']
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #96daf555
 _RULE = re.compile(r"([^\w\s])\1{5,}")  # A line of one sign, from one side of a terminal to the other
@@ -73,74 +72,43 @@ def table(title: str, columns: Sequence[str], rows: Iterable[Sequence[object]],
     for row in cells: t.add_row(*map(Text, row))
     return t
 
-# %% ../../../nbs/19_apps/03_cli/01_program.ipynb #0d6a80ac
-def short(name: object) -> str:
-    "Enough of a name to type it."
-    return str(name or "")[:12]
-
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #c7b3bdea
-Row = Mapping[str, Any]
 Lines = list[Any]  # Texts and tables to print
 
 
-class Item(NamedTuple):
-    "A memory or a summary in a list."
-    id: str
-    title: str
-    beneath: tuple[tuple[str, str], ...] = ()  # Lines of a short label and a text
-
-
-def evidence(
-    words: str | None,  # Quoted
-    *titles: str,  # Printed above
-    why: str | None = None,  # Used where nothing is quoted
-) -> tuple[tuple[str, str], ...]:
-    "The line with the quoted words; none if a title above says the same."
-    text = f"“{words}”" if words else why or ""
-    return (("", text),) if text and words not in titles else ()
+def grid(
+    *widths: int | None,  # Of each column; none: as wide as it needs
+    right: bool = False,  # The first column stands to the right
+) -> Table:
+    "Lines in columns, without a head."
+    g = Table.grid(padding=(0, 2, 0, 0))
+    for n, width in enumerate(widths):
+        g.add_column(width=width, overflow="fold", justify="right" if right and not n else "left")
+    return g
 
 
 def listed(title: str, items: Sequence[Item], all_: bool = False, most: int = 5) -> Lines:
     "Items under a title with their number."
-    grid = Table.grid(padding=(0, 2, 0, 0))
-    grid.add_column(width=15, justify="right", overflow="fold")  # "by mem_" and eight characters
-    grid.add_column(overflow="fold")
+    rows = grid(15, None, right=True)  # "by mem_" and eight characters
     for x in items if all_ else items[:most]:
-        grid.add_row(Text(plain(short(x.id))), Text(plain(x.title, 300)))
-        for line in x.beneath: grid.add_row(*(Text(plain(t, 300), style="dim") for t in line))
-    return [Text(f"{title}: {len(items)}", style="bold"), grid, *_rest(len(items), most, all_), ""]
+        rows.add_row(Text(plain(short(x.id))), Text(plain(x.title, 300)))
+        for line in x.beneath: rows.add_row(*(Text(plain(t, 300), style="dim") for t in line))
+    return [Text(f"{title}: {len(items)}", style="bold"), rows, *_rest(len(items), most, all_), ""]
 
 
 def cut(title: str, columns: Sequence[str], rows: Sequence[Sequence[object]], all_: bool,
-        most: int = 40) -> Lines:
+        most: int = 40, right: Sequence[str] = ()) -> Lines:
     "A table of the first rows."
-    return [table(title, columns, rows if all_ else rows[:most]), *_rest(len(rows), most, all_)]
+    return [table(title, columns, rows if all_ else rows[:most], right), *_rest(len(rows), most, all_)]
 
 
 def _rest(n: int, most: int, all_: bool) -> list[str]:
     return [f"… and {n - most} more; -v shows all"] if n > most and not all_ else []
 
-# %% ../../../nbs/19_apps/03_cli/01_program.ipynb #eda6e38e
-def write_csv(rows: Iterable[Row], to: TextIO) -> None:
-    "Write rows under a header of all their keys; nested values as JSON."
-    found = [*rows]
-    columns = [*dict.fromkeys(k for r in found for k in r)]
-    out = csv.writer(to, lineterminator="\n")
-    if columns: out.writerow(map(_csv_cell, columns))
-    for r in found: out.writerow([_csv_cell(r.get(k)) for k in columns])
-
-
-def _csv_cell(x: object) -> object:
-    if x is None or isinstance(x, (int, float)): return x
-    if isinstance(x, (Mapping, list, tuple)): x = json.dumps(x, sort_keys=True, default=str)
-    return f"'{text}" if (text := visible(x)).startswith(("=", "+", "-", "@", "\t")) else text
-
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #3d90f9eb
 class Usage(ValueError):
     "An argument that cannot be used."
 
-
-NO_TABLE = "--csv: this command prints no table; use --json"
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #7c4d3bcc
 @dataclass
@@ -151,7 +119,6 @@ class Call:
     now: datetime | None = None
     as_json: bool = False
     verbose: bool = False
-    as_csv: bool = False
     out: Console = Screen(highlight=False, soft_wrap=False)
     err: Console = Screen(stderr=True, highlight=False)
 
@@ -213,12 +180,9 @@ class Call:
         "A line on standard error while something takes its time, for a person only."
         return self.err.status(plain(text)) if self.err.is_terminal else nullcontext()
 
-    def show(self, data: Any, *things: Any, rows: Iterable[Row] | None = None) -> None:
-        "Print one JSON document, one CSV table (by default of a list), or something for people."
-        if self.as_csv:
-            if rows is None and not isinstance(data, list): raise Usage(NO_TABLE)
-            write_csv(data if rows is None else rows, sys.stdout)
-        elif self.as_json: print(json.dumps(data, indent=1, sort_keys=True, default=str))
+    def show(self, data: Any, *things: Any) -> None:
+        "Print one JSON document, or something for people."
+        if self.as_json: print(json.dumps(data, indent=1, sort_keys=True, default=str))
         else:
             for x in things:  # A line to copy stays one line
                 whole = isinstance(x, Text) and x.overflow == "ignore"
@@ -284,18 +248,12 @@ def _in_its_zone(text: str | None, when: datetime | None) -> datetime | None:
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #fdb1e1c5
 def write_file(path: Path, text: str, option: str) -> None:
     "Write the whole file or nothing."
+    from git_notes_consolidation.writing.archive import write_whole
     if path.is_symlink() or path.exists() and not path.is_file():
         raise Usage(f"{option} {path} is a link, or no file; name the file itself")
     if not path.parent.is_dir(): raise Usage(f"{option} {path}: there is no directory {path.parent}; make it")
-    made = ""
-    try:
-        fd, made = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        with os.fdopen(fd, "w", encoding="utf-8", newline="\n") as f: f.write(text)
-        os.chmod(made, 0o644)
-        os.replace(made, path)
+    try: write_whole(path, text.encode(), path.read_bytes() if path.exists() else None)
     except OSError as e: raise Usage(f"{option} {path} cannot be written: {e.strerror}") from None
-    finally:
-        with suppress(OSError): os.unlink(made)
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #11e55a5f
 def read_words(
@@ -384,7 +342,6 @@ app = typer.Typer(
     "Nothing is ever lost: every run is a record, and `gnc undo` reverts it.",
     epilog="`gnc help --all` lists every command. Global options may stand before or after the command.  \n"
     "Exit codes: 0 done, 1 failed, 2 wrong usage, 3 stopped by a guard, 4 another run is at work.")
-_TABLES = ("config", "consolidate", "doctor", "explain", "log", "recall", "review", "status")
 
 
 def _print_version(asked: bool) -> None:
@@ -400,13 +357,10 @@ def _globals(
                                 "the top of the worktree.", metavar="FILE"),
     now: str | None = option("Use this date or ISO time as the present.", metavar="DATE"),
     as_json: bool = flag("--json", "Print one JSON document to standard output, messages to standard error."),
-    as_csv: bool = flag("--csv", "Print tables as CSV, all rows and columns."),
     verbose: bool = flag("--verbose -v", "Show more detail."),
     version: bool = flag("--version", "Show the version and exit.", callback=_print_version, is_eager=True),
 ) -> None:
-    if as_json and as_csv: raise Usage("use either --json or --csv, not both")
-    if as_csv and ctx.invoked_subcommand not in _TABLES: raise Usage(NO_TABLE)
-    ctx.obj = Call(repo, config, _in_its_zone(now, parse_date(now, "--now")), as_json, verbose, as_csv)
+    ctx.obj = Call(repo, config, _in_its_zone(now, parse_date(now, "--now")), as_json, verbose)
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #b11eed9a
 # A module, and the commands that it registers
@@ -437,33 +391,13 @@ def register(
     for name in [home] if home else _MODULES: import_module(f"git_notes_consolidation.apps.cli.{name}")
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #e29b2bc1
-def _once(make: Callable[[Any], Any], ctx: Any) -> Any:
-    "A parser that refuses a second value of an option; typer would silently take the last one."
-    parser = make(ctx)
-    def parsed(args: list[str], parse: Callable[[list[str]], Any] = parser.parse_args) -> Any:
-        found = parse(args)
-        for p, n in Counter(found[2]).items():
-            if n > 1 and p.param_type_name == "option" and not (p.is_flag or p.multiple):
-                raise Usage(f"{p.opts[0]} is given twice; give it once")
-        return found
-    parser.parse_args = parsed
-    return parser
-
-
-def _strict(command: Any) -> Any:
-    "The command and those below it, with such parsers."
-    command.make_parser = partial(_once, command.make_parser)
-    for c in getattr(command, "commands", {}).values(): _strict(c)
-    return command
-
-
 def program(
     command: str = "",  # The one that is called; else all
     all_: bool = True,  # Show every command in the help
 ) -> Any:  # A click group
     "The commands, in their panels."
     register(command)
-    whole = _strict(typer.main.get_command(app))
+    whole: Any = typer.main.get_command(app)
     panel = {name: title for title, names in PANELS.items() for name in names.split()}
     whole.commands = {n: whole.commands[n] for n in panel if n in whole.commands} | whole.commands
     for name, c in whole.commands.items():
@@ -472,7 +406,7 @@ def program(
     return whole
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #e44d7182
-_VALUED, _FLAGS = ("--repo", "--config", "--now"), ("--json", "--csv", "--verbose", "-v", "--version")
+_VALUED, _FLAGS = ("--repo", "--config", "--now"), ("--json", "--verbose", "-v", "--version")
 
 
 def split_global_options(argv: Sequence[str]) -> tuple[list[str], list[str]]:
@@ -498,7 +432,7 @@ def expand_alias(words: Sequence[str]) -> list[str]:
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #a8b189b7
 # By name, because most of their modules are not loaded
-_CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2, "PromptError": 2,
+_CODES = {"Usage": 2, "BadFact": 2, "ConfigError": 2, "UnknownId": 2, "DataError": 2,
           "BadTable": 2, "Guard": 3, "Locked": 4, "RepoError": 1, "Unreadable": 1, "EmbeddingError": 1,
           "NotImplementedError": 1}
 

@@ -7,9 +7,7 @@ from __future__ import annotations
 import os, sys, typer
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import closing
-from dataclasses import replace
 from datetime import datetime
-from functools import partial
 from pathlib import Path
 from rich.progress import MofNCompleteColumn
 from typing import Any
@@ -20,7 +18,7 @@ from ...store import cache as store_cache
 from ...store.events import read_events
 from ...store.git import NoRepository, open_repo, Repo
 from git_notes_consolidation.apps.cli.program import (
-    app, argument, Call, cut, examples, flag, Lines, option, plain, refuse_options, Row, table, Usage,
+    app, argument, Call, examples, flag, Lines, option, plain, refuse_options, Row, table, Usage,
     write_file)
 
 # %% auto #0
@@ -39,29 +37,15 @@ def _figure(x: Any, counts: bool = True) -> str:
     return str(x) if isinstance(x, (int, str)) else ""
 
 
-def figure_tables(title: str, document: Row, all_: bool = False) -> Iterator[Any]:
-    "The figures of a report; what is counted of one name alone, and details, only when all is asked for."
-    own = [(k.replace("_", " "), f) for k, x in document.items() if (f := _figure(x))]
-    if own: yield from ("", *cut(title, ("", "value, 95 % interval"), own, all_))
+_GROUPS = {"category", "kind", "label", "source", "kinds", "relations", "codes"}
+
+
+def figure_rows(document: Row, all_: bool, name: str = "") -> Iterator[tuple[str, str]]:
+    "The figures of a report, each under its name; those of groups of rows only when all is asked for."
     for k, x in document.items():
-        if not isinstance(x, Mapping) or _figure(x): continue
-        detail = k in ("kinds", "relations", "codes") or len(x) == 1 and k not in ("pooled", "all")
-        if detail and not all_: continue
-        inner = [y for y in x.values() if isinstance(y, Mapping) and not _figure(y)]
-        if len(inner) > 1 and len(inner) == len(x) and any(map(_figure, inner[0].values())):
-            yield from ("", *_grid(f"{title}, by {k}", x, all_))
-        else: yield from figure_tables(title if k in ("pooled", "all") else f"{title}: {k}", x, all_)
-
-
-def _grid(title: str, named: Mapping[str, Row], all_: bool) -> Lines:
-    "Several things as rows, their first figures as columns."
-    first = next(iter(named.values()))
-    shares = [k for k, x in first.items() if isinstance(x, Mapping) and _figure(x)][:3]
-    columns = shares or [k for k, x in first.items() if _figure(x)][:6]
-    rows = [(name, *(_figure(x.get(c), counts=False) for c in columns),
-             *([max(x[c].get("n", 0) for c in columns)] if shares else [])) for name, x in named.items()]
-    right = [c.replace("_", " ") for c in columns] + (["n"] if shares else [])
-    return cut(title, ("", *right), rows, all_, most=60)
+        if told := _figure(x): yield f"{name}{k.replace('_', ' ')}", told
+        elif isinstance(x, Mapping) and (all_ or k not in _GROUPS):
+            yield from figure_rows(x, all_, name if k in ("pooled", "all", "split") else f"{name}{k}, ")
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #07ad7bde
 def _row_table(rows: Sequence[Row], most: int,
@@ -93,27 +77,23 @@ def _environment(call: Call) -> Any:
     return outside(os.environ, top)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #243d28d0
-def _supersession(call: Call, data: Path | None, failures: int, chains: Path | None, four_way: bool
+def _supersession(call: Call, data: Path | None, failures: int, four_way: bool
                   ) -> tuple[str, dict[str, Any]]:
-    "How often a memory that is called outdated is: the judge, the candidates, the chains."
-    from git_notes_consolidation.evaluation import pairs as evaluation_pairs, prompts, scoring, stories
+    "How often a memory that is called outdated is: the judge, and the candidates."
+    from git_notes_consolidation.evaluation import pairs as evaluation_pairs, prompts, scoring
     from git_notes_consolidation.similarity.embedders import get_embedder
     config = load_settings(file=call.config).config
     embedder = get_embedder(config)
     pairs = evaluation_pairs.load_pairs(data or scoring.fixture("supersession"))
-    traced = (stories.load_chains(chains or scoring.fixture("supersession_chains"))
-              if chains or not data else ())
     with _counting(call) as bar:
         judged = evaluation_pairs.judge_pairs(bar.track(pairs, description="pairs"))
         found = evaluation_pairs.evaluate_candidates(
             pairs, embedder, emitted={x.id for x in judged if x.emitted}, config=config)
-        whole = stories.evaluate_chains(
-            bar.track(traced, description="chains"), embedder, config) if traced else None
         ways = prompts.evaluate_four_ways(bar.track(pairs, description="four ways"), embedder, config,
                                           _environment(call)) if four_way else None
     return (f"Supersessions in {len(pairs)} labelled pairs",
             {"pairs": evaluation_pairs.report_of(judged).to_dict(failures),
-             "candidates": found.to_dict(failures), "chains": whole.to_dict(failures) if whole else None}
+             "candidates": found.to_dict(failures)}
             | ({"four_way": ways.to_dict()} if ways else {}))
 
 
@@ -184,9 +164,7 @@ def _show_comparison(call: Call, found: Any, save: Path | None) -> None:
     "research evaluate retention --decay mine.py:decay --data .: on the history of this repository's files",
     "research evaluate recall --ranker mine.py:ranker --embedder mine.py:embedder",
     "research evaluate supersession --four-way: also what gnc remember would do",
-    "research evaluate supersession --llm openai --limit 60 --dry-run: what a model would cost",
-    "research evaluate supersession --write-prompt mine.yaml",
-    "research evaluate supersession --llm ollama --prompt mine.yaml --limit 24",
+    "research evaluate supersession --llm ollama --limit 24: a language model beside the judge",
     also="The files have the columns of the package's own: JSON lines, and for retention CSV with repo, "
          "item, day and kind (A added, M modified or read, D deleted), or a repository's folder. Rows whose "
          "split is `locked` are counted, but never shown.  \nTo use a function of your own, export "
@@ -207,23 +185,16 @@ def evaluate(
                                  metavar="NAME"),
     save: Path | None = option("Write the comparison into this file, as JSON to commit.", metavar="FILE"),
     failures: int = option("Show up to N mistakes.", default=0, min=0, metavar="N"),
-    chains: Path | None = option("Supersession: labelled chains. Default: the package's own, unless --data "
-                                 "is given.", metavar="FILE"),
     four_way: bool = flag("--four-way", "Supersession: also what `gnc remember` would do with each newer "
                                         "memory. A configured language model is asked about every pair."),
     llm: str | None = option("Supersession: compare a language model's judgments with those by rule: auto, "
                              "openai, lmstudio, ollama, claude, codex or gemini.", metavar="WHO"),
-    prompt: Path | None = option("With --llm: also use this prompt (YAML).", metavar="FILE"),
     limit: int | None = option("With --llm: at most N pairs.", min=1, metavar="N"),
-    dry_run: bool = flag("--dry-run", "With --llm: ask nobody; show what it would cost."),
-    write_prompt: Path | None = option("Write the package's own prompt into a new file and stop.",
-                                       metavar="FILE"),
 ) -> None:
     "Score the package on labelled data, with 95 % intervals."
     call: Call = ctx.obj
     if what not in _SCORES and what not in _COMPARED:
         raise Usage(f"{what}: choose from {', '.join({**_SCORES, **_COMPARED})}")
-    if write_prompt: return _write_prompt(call, write_prompt)
     own = {"judge": judge, "decay": decay, "ranker": ranker, "embedder": embedder, "summarizer": summarizer}
     if what not in _SCORES or what in _COMPARED and (any(own.values()) or against or save):
         refuse_options(ctx, f"does not go with {what} and functions of your own", "what", "against", "save",
@@ -232,21 +203,18 @@ def evaluate(
         return _show_comparison(call, found, save)
     if what != "supersession":
         refuse_options(ctx, f"does not go with {what}", "what", "data", "failures", only=True)
-    if llm is not None and (four_way or chains):
-        raise Usage("--four-way and --chains do not go with --llm, which tries a prompt; --four-way asks the "
-                    "configured model")
-    if llm is not None: return _try_prompts(call, llm, data, prompt, limit, dry_run, failures)
-    if (alone := [o for o, on in (("--prompt", prompt), ("--limit", limit), ("--dry-run", dry_run)) if on]):
-        raise Usage(f"{alone[0]} goes with --llm WHO")
-    more = {"chains": chains, "four_way": four_way} if what == "supersession" else {}
+    if llm is not None and four_way: raise Usage("--four-way does not go with --llm")
+    if llm is not None: return _try_model(call, llm, data, limit)
+    if limit: raise Usage("--limit goes with --llm WHO")
+    more = {"four_way": four_way} if what == "supersession" else {}
     title, document = _SCORES[what](call, data, failures, **more)
     parts = [x for x in (document, *document.values()) if isinstance(x, Mapping)]
     wrong = [r for part in parts for r in part.get("failures") or ()]
     beside = _compare(call, what, {}, data) if what == "supersession" else None
     call.show(document | ({"compared": beside.to_dict()} if beside else {}),
-              *figure_tables(title, document, call.verbose), *(_comparison_tables(beside) if beside else []),
+              table(title, ("", "value, 95 % interval"), [*figure_rows(document, call.verbose)]),
+              *(_comparison_tables(beside) if beside else []),
               *_row_table(wrong, failures))
-    if what == "supersession" and document["pairs"]["pooled"]["all"]["failed"]: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #98b0a61e
 def _replies(call: Call) -> Path | str:
@@ -256,82 +224,31 @@ def _replies(call: Call) -> Path | str:
     store_cache.open_index(repo).close()
     return store_cache.index_path(repo)
 
-
-def _write_prompt(call: Call, path: Path) -> None:
-    from git_notes_consolidation.evaluation.prompts import prompt_yaml
-    try:
-        with path.open("x", encoding="utf-8") as f: f.write(prompt_yaml())
-    except FileExistsError:
-        raise Usage(f"--write-prompt {path} already exists; name a new file") from None
-    call.show({"written": str(path)},
-              f"Written to {path}. Edit it, then: gnc research evaluate supersession --llm WHO "
-              f"--prompt {path} --limit 24")
-
-
-def _prompts(path: Path | None) -> Lines:
-    "The package's own prompt, and that of a file under another name."
-    from git_notes_consolidation.evaluation.prompts import JUDGE, read_prompt
-    if path is None: return [JUDGE]
-    mine = read_prompt(path)
-    return [JUDGE, replace(mine, name=f"{mine.name}, {path}") if mine.name in (JUDGE.name, "offline")
-            else mine]
-
-# %% ../../../nbs/19_apps/03_cli/08_research.ipynb #faf0e3ae
-def _show_price(call: Call, pairs: int, who: Any, asked: Mapping[str, Sequence[Any]]) -> None:
-    "What it would cost, before anybody is asked."
-    from git_notes_consolidation.evaluation.prompts import estimate
-    bills = {name: estimate(r, who.models[0], who.local) for name, r in asked.items()}
-    data = [{"prompt": name, "calls": len(asked[name]), "tokens_in": b.tokens_in, "tokens_out": b.tokens_out,
-             "usd": b.usd} for name, b in bills.items()]
-    call.show({"pairs": pairs, "who": who.name, "estimate": data},
-              table(f"{pairs} pairs, to be asked of {who.name} ({who.models[0]}); maximum tokens and cost",
-                    ("prompt", "calls", "tokens in", "tokens out", "USD"),
-                    [[_figure(x) or "–" for x in r.values()] for r in data]), "Nobody was asked.")
-
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #34b07230
-def _try_prompts(call: Call, llm: str, data: Path | None, prompt: Path | None, limit: int | None,
-                 dry_run: bool, failures: int) -> None:
+def _try_model(call: Call, llm: str, data: Path | None, limit: int | None) -> None:
     "Compare a model's judgments with those by rule."
     from git_notes_consolidation.evaluation import pairs as evaluation_pairs, prompts as e, scoring
-    from git_notes_consolidation.llm.client import get_client, NOBODY
-    from git_notes_consolidation.llm.providers import pace, providers
+    from git_notes_consolidation.llm.client import get_client
     pairs = e.sample(evaluation_pairs.load_pairs(data or scoring.fixture("supersession")), limit)
     if not pairs: raise Usage("--llm: all pairs of that file are in the locked half, which is never shown")
-    config, prompts, env = load_settings({"llm_provider": llm}, file=call.config).config, _prompts(
-        prompt), _environment(call)
-    nobody = {"MEMORY_CONSOLIDATION_LLM_API_KEY": "none"} if dry_run else {}  # A price needs no key
-    found, notes = providers(config, env | nobody)
-    if not found: raise Usage(f"--llm {llm}: {'; '.join(notes) or NOBODY}")
-    size = pace(found[0], config).pairs
-    asked = {p.name: e.trial_requests(pairs, size, p) for p in prompts}
-    if dry_run: return _show_price(call, len(pairs), found[0], asked)
-    trials = [e.offline_trial(pairs)]
-    with _counting(call) as bar:
-        def tell(task: Any, done: int, of: int) -> None: bar.update(task, completed=done, total=of)
-        for p in prompts:
-            with get_client(config, env, _replies(call)) as c:
-                trials.append(e.try_prompt(pairs, c, p, partial(tell, bar.add_task(p.name))))
-    others, who = e.differences(*trials[-2:]), f"{found[0].name} ({found[0].models[0]})"
-    silent = [note for t, p in zip(trials[1:], prompts) if (note := e.unanswered_note(t, size, p))]
-    call.show({"pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials],
-               "differing": others[:failures]}, *trial_lines(trials, others, who, failures, silent))
-    if not any(t.pairs for t in trials[1:]): raise typer.Exit(1)
+    config = load_settings({"llm_provider": llm}, file=call.config).config
+    with _counting(call) as bar, get_client(config, _environment(call), _replies(call)) as c:
+        task = bar.add_task(llm)
+        tried = e.try_prompt(pairs, c, progress=lambda done, of: bar.update(task, completed=done, total=of))
+    trials, who = [e.offline_trial(pairs), tried], c.providers[0].models[0] if c.providers else llm
+    call.show({"pairs": len(pairs), "who": who, "trials": [t.to_dict() for t in trials]},
+              *trial_lines(trials, who), e.unanswered_note(tried, c.pace.pairs))
+    if not tried.pairs: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #1e447db8
-def trial_lines(trials: Sequence[Any], others: Sequence[Row], who: str, most: int,
-                silent: Sequence[str] = ()) -> Lines:
-    "The comparison, and the pairs that are judged differently."
+def trial_lines(trials: Sequence[Any], who: str) -> Lines:
+    "The trials side by side, and why answers were refused."
     from git_notes_consolidation.evaluation.prompts import trial_row
     rows = [trial_row(t) for t in trials]
     why = [(t.name, n, plain(reason, 90)) for t in trials for reason, n in t.refused.items()]
     return [table(f"{len(trials[0].pairs)} labelled pairs, asked of {who}", ("", *(t.name for t in trials)),
                   [(name, *(r[name] for r in rows)) for name in rows[0] if name != "prompt"]),
-            *(["", *silent] if silent else []),
-            *(["", table("Refused answers", ("prompt", "", "why"), why)] if why else []), "",
-            *([] if silent else [
-                f"{trials[-2].name} (first) and {trials[-1].name} (second) disagree about {len(others)} pairs"
-                f"{f'; --failures {len(others)} shows them' if others and not most else ''}."]),
-            *_row_table(others, most, "Pairs")]
+            *(["", table("Refused answers", ("prompt", "", "why"), why)] if why else []), ""]
 
 # %% ../../../nbs/19_apps/03_cli/08_research.ipynb #921c5570
 @research.command(epilog=examples("research tune", "research tune --write",
@@ -360,10 +277,12 @@ def tune(
     draft = Draft(repo.worktree or "", t.settings) if write and not settled else None
     if draft: draft.write()
     advice = ", ".join(f"{k}: {v}" for k, v in t.settings.items())
+    measures = [k for x in [*t.table.values()][:1] for k, y in x.items() if _figure(y)]
+    rows = [(name, *(_figure(x[k], counts=False) for k in measures)) for name, x in t.table.items()]
     title = (f"Fitted to {t.rows:,} forecasts of {t.source}, {t.needed:,} of them needed; tested on the last "
              "two fifths of the time")
     call.show(t.to_dict() | {"written": str(draft.path) if draft else None},
-              *(_grid(title, t.table, True) if t.table else []), *t.notes,
+              *([table(title, ("", *measures), rows, right=measures)] if rows else []), *t.notes,
               f"Written to {draft.path}." if draft else
               f"Nothing to write: the settings {'say so already' if t.settings else 'stay as they are'}."
               if settled else f"Recommended: {advice}. To write it: gnc research tune --write")

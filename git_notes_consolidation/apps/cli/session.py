@@ -6,7 +6,6 @@
 from __future__ import annotations
 import os, sys, typer
 from dataclasses import asdict, replace
-from pathlib import Path
 from typing import Any
 from ...core.startup import HOSTS
 from ...session.fast_start import SessionContext, session_of, session_start
@@ -23,35 +22,17 @@ def _session(repo: Repo, files: list[str] | None, keywords: list[str] | None) ->
     if not (files or keywords): return session_of(str(repo.path), str(repo.worktree or ""))
     return SessionContext(str(repo.worktree or ""), tuple(files or ()), keywords=tuple(keywords or ()))
 
-
-def _read_bytes(name: str | None) -> str | None:
-    "The text of a file, with its newlines as they are."
-    if name is None: return None
-    try: raw = sys.stdin.buffer.read() if name == "-" else Path(name).read_bytes()
-    except OSError as e: raise Usage(
-        f"--existing {name}: {e.strerror}; give a file, or - for standard input") from None
-    return raw.decode("utf-8", "surrogateescape")
-
-
-def _print_bytes(text: str) -> None:
-    "Print without changing a byte; a notebook's standard output has no bytes."
-    sys.stdout.flush()
-    raw = getattr(sys.stdout, "buffer", None)
-    if raw is None: sys.stdout.write(text)
-    else: raw.write(text.encode("utf-8", "surrogateescape")); raw.flush()
-
 # %% ../../../nbs/19_apps/03_cli/06_session.ipynb #c4e1cfc2
-def _markdown(call: Call, settings: Any, known: SessionContext, existing: str | None, budget: int | None
-              ) -> None:
+def _markdown(call: Call, settings: Any, known: SessionContext, budget: int | None) -> None:
     "The block of the SessionStart hook."
     from git_notes_consolidation.consolidation.stores import SummaryStore
     from git_notes_consolidation.session.context import SessionStartSummaryInjector, SummaryInjectionConfig
     asked = SummaryInjectionConfig.of(settings)
     if budget: asked = replace(asked, max_characters=max(asked.max_characters, 6 * budget))
     r = SessionStartSummaryInjector(SummaryStore(open_repo(call.repo)), None, asked).inject_summaries(
-        _read_bytes(existing), known, call.now)
+        None, known, call.now)
     if call.as_json: return call.show(asdict(r))
-    _print_bytes(r.context_block + ("\n" if r.context_block and existing is None else ""))
+    if r.context_block: print(r.context_block)
     told = (f"{len(r.memories)} memories and {r.summaries_injected} summaries, {r.tokens_used} of "
             f"{settings.config.summaries_token_budget} tokens ({r.counter}); {r.memories_left_out} memories "
             f"and {r.left_out} summaries left out") if r.summary_block else (
@@ -61,7 +42,6 @@ def _markdown(call: Call, settings: Any, known: SessionContext, existing: str | 
 # %% ../../../nbs/19_apps/03_cli/06_session.ipynb #3c388575
 @app.command(epilog=examples(
     "context", "context --budget 2000 --min-tier hot", "context --format markdown: what the hook gives",
-    "context --format markdown --existing CONTEXT.md: replace the older block in it",
     "context --format markdown --file src/queue.py -v"))
 def context(
     ctx: typer.Context,
@@ -75,8 +55,6 @@ def context(
     min_tier: str | None = option("As XML: leave out memories below this tier: hot, warm, cold or archived.",
                                   metavar="TIER"),
     max_per_namespace: int | None = option("As XML: maximum memories per namespace.", min=0),
-    existing: str | None = option("As Markdown: insert into this file's text, replacing an older block; - is "
-                                  "standard input.", metavar="FILE"),
     file: list[str] | None = option("A file the session is about; repeatable. Default: the files of the "
                                     "latest commits."),
     keyword: list[str] | None = option("A word the session is about; repeatable."),
@@ -90,7 +68,7 @@ def context(
     settings = call.settings(context_min_tier=min_tier, context_max_per_namespace=max_per_namespace,
                              summaries_max=most, summaries_min_confidence=min_confidence,
                              summaries_token_budget=budget if format == "markdown" else None)
-    if format == "markdown": return _markdown(call, settings, known, existing, budget)
+    if format == "markdown": return _markdown(call, settings, known, budget)
     document = SessionContextBuilder(open_repo(call.repo), settings).build(call.clock(), budget, known)
     if call.as_json: call.show(document)
     else: print(format_context(document), end="")

@@ -9,11 +9,10 @@ from collections.abc import Sequence
 from dataclasses import replace
 from importlib.util import find_spec
 from pathlib import Path
-from rich.table import Table
 from rich.text import Text
 from typing import Any
 from .program import (
-    app, argument, Call, examples, flag, Lines as Printed, option, plain, Usage, why_empty)
+    app, argument, Call, examples, flag, Lines as Printed, option, plain, table, Usage, why_empty)
 from ...session.fast_start import session_start
 from ...store.git import RepoError
 from ...writing import hosts as writing_hosts, notes as writing_notes
@@ -162,12 +161,12 @@ def _list(call: Call, check: bool, host: str | None) -> None:
         r["told"], why = _told(call, r["host"])
         if not r["told"] and why != "the memory says nothing yet":  # There is none, and the hook works
             problems.append(f"{r['title']} would be told no memory: {why}")
-    table = Table("agent", "setup", "project", "you", box=None, header_style="dim", padding=(0, 2, 0, 0))
-    for r in rows: table.add_row(plain(r["title"]), r["host"], *(
-        x if len(x) < 20 else "problem" for x in (plain(r["project"]), plain(r["user"]))))
+    states = [(r["title"], r["host"], *(x if len(x) < 20 else "problem" for x in (r["project"], r["user"])))
+              for r in rows]
     asks = bool(_worktree(call)) and (call.home.common_dir / CAPTURE).is_file()
     also = ["Sessions of this clone propose what to remember: gnc review"] if asks else []
-    call.show({"hosts": rows, "problems": problems, "capture": asks}, table,
+    call.show({"hosts": rows, "problems": problems, "capture": asks},
+              table("", ("agent", "setup", "project", "you"), states),
               *_next_lines(live, check, problems), *also)
     if check and problems: raise typer.Exit(1)
 

@@ -6,7 +6,7 @@
 from __future__ import annotations
 import os, shutil, sys, tempfile, time, typer
 from collections import Counter
-from collections.abc import Mapping
+from collections.abc import Sequence
 from dataclasses import asdict, replace
 from pathlib import Path
 from rich.table import Table
@@ -15,12 +15,11 @@ from typing import Any
 from ...core.loading import load_settings
 from ...core.memory import sample_memories, SAMPLE_NOW
 from ...core.models import MemoryTier
-from ...store.damage import counted_noun
-from ...store.events import REFS
-from ...store.git import git, MEM, missing_memories, open_repo, Repo, tips
+from ...store.damage import counted_noun, Finding
+from ...store.git import git, MEM, missing_memories, open_repo, tips
 from ...store.reader import write_memories
 from git_notes_consolidation.apps.cli.program import (
-    app, argument, Call, cut, DRY_RUN, examples, flag, Lines, option, plain, Row, short, table,
+    app, argument, Call, DRY_RUN, examples, flag, grid, Lines, option, plain, Row, short, table,
     Usage, why_empty)
 
 # %% auto #0
@@ -191,38 +190,35 @@ def doctor(
         if not nagios: raise
         print(health_doctor.unknown_line(e)); raise typer.Exit(3) from None
     if nagios and not call.as_json: print(health_doctor.nagios_line(h, quick))
-    else: call.show(health_doctor.document(h), *_finding_lines(h, call.verbose), rows=map(asdict, h.findings))
+    else: call.show(health_doctor.document(h),
+                    *_finding_lines(h.findings, call.verbose, h.status.capitalize()))
     raise typer.Exit(health_doctor.exit_code(h.status, nagios))
 
 # %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #8b71bcfc
-def _finding_lines(h: Any, verbose: bool) -> Lines:
-    "Each finding with its remedy, the worst first."
+def _finding_lines(findings: Sequence[Finding], verbose: bool, verdict: str) -> Lines:
+    "Each finding with its remedy, the worst first; and the verdict."
     from git_notes_consolidation.health import doctor as health_doctor
-    found = health_doctor.worst_first(h.findings)
+    found = health_doctor.worst_first(findings)
     lines: Lines = []
     for f in (found if verbose else health_doctor.collapse(found)):
         place = f.where.partition(",")[0].split()  # Most remedies name the ref and the object
         named = f.level == "ok" or all(x in f.remedy for x in place)
-        row = Table.grid(padding=(0, 2, 0, 0))
-        for width in (6, 13, None): row.add_column(width=width, overflow="fold")
+        row = grid(6, 13, None)
         row.add_row(f.level, f.area, Text(plain(f.what if named else f"{f.what} ({f.where})")))
         # A command stays on one line, however narrow the terminal is: people copy it
         lines += [row, *([Text(f"          → {plain(f.remedy)}", overflow="ignore")] if f.remedy else [])]
     counts = ", ".join(f"{k} {level}" for level, k in Counter(f.level for f in found).items())
-    return [*lines, "", f"{h.status.capitalize()}: {counts}."]
+    return [*lines, "", f"{verdict}: {counts}." if counts else f"{verdict}."]
 
 
 def _audit(call: Call) -> None:
+    "Show what the records promise and do not hold."
     from git_notes_consolidation.store import loss
-    repo = open_repo(call.repo)
-    r = loss.audit_with_losses(repo)
-    broken = counted_noun(sum(f.level == "broken" for f in r.findings), "invariant is", "invariants are")
+    r = loss.audit_with_losses(open_repo(call.repo))
+    verdict = "All invariants hold" if r.ok else "Some invariants are broken"
     call.show({"ok": r.ok, "checked": r.checked, "findings": [asdict(f) for f in r.findings]},
               table("Checked", ("what", "count"), [*r.checked.items()], right=("count",)), "",
-              *(cut("Findings", ("level", "where", "what"), [(f.level, f.where, f.what) for f in r.findings],
-                    call.verbose) if r.findings else []),
-              "All invariants hold." if r.ok else f"{broken} broken; gnc doctor says how to fix it.",
-              rows=map(asdict, r.findings))
+              *_finding_lines(r.findings, call.verbose, verdict))
     if not r.ok: raise typer.Exit(1)
 
 # %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #b1335d60
@@ -236,15 +232,9 @@ def _compacted_lines(c: Any, dry_run: bool) -> list[str]:
                    "those refs and run git gc.",
                    f"Undo: gnc doctor compact --restore {c.name}"] if c.name else [])
 
-
-def _histories(repo: Repo, kept: Mapping[str, Mapping[str, str]]) -> list[dict[str, Any]]:
-    "The saved histories, with the number of their commits."
-    return [{"name": name, "commits": int(git(repo.path, "rev-list", "--count", *tips.values())),
-             "stores": [s for s in REFS if s in tips]} for name, tips in sorted(kept.items())]
-
 # %% ../../../nbs/19_apps/03_cli/07_upkeep.ipynb #989f9c95
 @doctor_app.command("compact", epilog=examples(
-    "doctor compact --dry-run", "doctor compact --push origin", "doctor compact --list",
+    "doctor compact --dry-run", "doctor compact --push origin",
     "doctor compact --restore 2026-11-01",
     also="Without `--push` nothing is forced on a remote; the next `gnc sync` with a remote that has the old "
          "commits brings them back, beside the same records."))
@@ -252,21 +242,16 @@ def compact_command(
     ctx: typer.Context,
     push: str | None = option("Replace the refs of this remote too, if they are still what was fetched.",
                               metavar="REMOTE"),
-    list_: bool = flag("--list", "List the saved histories."),
-    restore_: str | None = option("Bring back a saved history, by its name.", "--restore", metavar="NAME"),
+    restore_: str | None = option("Bring back a saved history, by its name; a wrong name lists them.",
+                                  "--restore", metavar="NAME"),
     dry_run: bool = DRY_RUN,
 ) -> None:
     "Squash the commits of our notes, or bring them back. No record is touched."
     from git_notes_consolidation.store import sync as compact
     call: Call = ctx.obj
     repo, now = open_repo(call.repo), call.clock()
-    if sum((list_, restore_ is not None, push is not None, dry_run)) > 1:
-        raise Usage("--list, --restore, --push and --dry-run do not go together")
-    if list_:
-        rows = _histories(repo, compact.histories(repo))
-        found = table("Saved", ("name", "commits", "of"),
-                      [(r["name"], r["commits"], ", ".join(r["stores"])) for r in rows], right=("commits",))
-        return call.show(rows, found if rows else "No saved history: gnc doctor compact makes the first.")
+    if sum((restore_ is not None, push is not None, dry_run)) > 1:
+        raise Usage("--restore, --push and --dry-run do not go together")
     if restore_ is not None:
         return call.show({"restored": restore_, "refs": compact.restore(repo, restore_)},
                          f"{plain(restore_)} is restored beside what was written since.")
@@ -290,8 +275,7 @@ def config(ctx: typer.Context) -> None:
     values = asdict(s.config)
     call.show({k: {"value": v, "origin": s.origins[k]} for k, v in values.items()},
               *(table(chapter, ("setting", "value", "from"), [(k, values[k], s.origins[k]) for k in names])
-                for chapter, names in s.config.chapters().items()), *(f"! {plain(x)}" for x in s.remarks),
-              rows=[{"setting": k, "value": v, "from": s.origins[k]} for k, v in values.items()])
+                for chapter, names in s.config.chapters().items()), *(f"! {plain(x)}" for x in s.remarks))
 
 
 @config_app.command(epilog=examples(

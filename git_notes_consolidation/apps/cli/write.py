@@ -283,7 +283,7 @@ def _show_answered(call: Call, rows: Sequence[Row], title: str) -> None:
                         f"{': ' * bool(q['why'])}{q['why']}"),)) for q in rows]
     run = short(rows[0]["run"]) if len(rows) == 1 else "RUN"
     hint = f"Open it again: gnc undo {run}. Decide what an agent answered: gnc review accept ID, or reject ID"
-    call.show(rows, *listed(title, items, call.verbose), *([hint] if rows else []), rows=rows)
+    call.show(rows, *listed(title, items, call.verbose), *([hint] if rows else []))
 
 
 def _answered(v: View, name: str) -> list[Row]:
@@ -300,27 +300,26 @@ _PROMPT = "y yes  p in part  s says the same  r replaces  n neither  Enter later
 def _ask_each(call: Call, found: Sequence[Proposal], there: Mapping[str, Memory]) -> None:
     "Ask one question after the other; each answer is a key."
     s = call.writing()
-    for n, p in enumerate(found, 1):
-        for x in _question_lines(n, p, there): call.out.print(x)
-        key = call.out.input(_PROMPT).strip().lower()[:1]
+    asked = [(str(p.question["id"]), _question_lines(n, p, there), _KEYS, _PROMPT)
+             for n, p in enumerate(found, 1)]
+    asked += [(i, _proposal_lines(n, i, x), {"y": "accepted", "n": "rejected"},
+               "y store it  n drop it  Enter later  q quit: ")
+              for n, (i, x) in enumerate(proposed(str(s.repo.common_dir)).items(), len(found) + 1)]
+    for i, lines, keys, prompt in asked:
+        for x in lines: call.out.print(x)
+        key = call.out.input(prompt).strip().lower()[:1]
         if key == "q": return
-        if (said := _KEYS.get(key)) is None: continue
-        _decide(call, s, "accepted" if said == "yes" else said, [str(p.question["id"])],
-                lambda i, said=said: writing_review.answer(s, i, said), False)  # type: ignore[misc]
-    for n, (name, x) in enumerate(proposed(str(s.repo.common_dir)).items(), len(found) + 1):
-        for line in _proposal_lines(n, name, x): call.out.print(line)
-        key = call.out.input("y store it  n drop it  Enter later  q quit: ").strip().lower()[:1]
-        if key == "q": return
-        if verb := {"y": "accepted", "n": "rejected"}.get(key):
-            data, told = _answer_proposed(call, s, verb, [name], False)
-            call.show(data, *told)
+        if (said := keys.get(key)) is None: continue
+        facts = _answer_proposed(call, s, said, [i], False) if keys is not _KEYS else None
+        _decide(call, s, "accepted" if said == "yes" else said, [] if facts else [i],
+                lambda i, said=said: writing_review.answer(s, i, said), False, facts)  # type: ignore[misc]
 
 
 @review.callback()
 def _ask_or_list(ctx: typer.Context) -> None:
     if ctx.invoked_subcommand is not None: return
     call: Call = ctx.obj
-    if call.as_json or call.as_csv or not (sys.stdin.isatty() and call.out.is_terminal):
+    if call.as_json or not (sys.stdin.isatty() and call.out.is_terminal):
         return review_list(ctx, None, None)
     v = shown(view(call.place().repo))
     found = _heaviest(v, None)

@@ -4,7 +4,7 @@
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #10efd610
 from __future__ import annotations
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, is_dataclass, replace
 from typing import Annotated, Any, Literal, TYPE_CHECKING
 from ...core.runtime import LazyModule
@@ -20,6 +20,7 @@ from ...store.git import RepoError, open_repo
 
 if TYPE_CHECKING:
     from git_notes_consolidation.core.models import MemorySummary
+    from git_notes_consolidation.apps import changes as apps_changes
     from git_notes_consolidation.llm import prompts as llm_prompts, redact as llm_redact
     from git_notes_consolidation.recall import rank as recall_rank, service as recall_service
     from git_notes_consolidation.recall.search import MemoryResult
@@ -32,11 +33,11 @@ if TYPE_CHECKING:
     from git_notes_consolidation.store import reader as store_reader
 
 # %% auto #0
-__all__ = ['When', 'Status', 'version', 'change', 'question', 'Workspace', 'Pair', 'Judged']
+__all__ = ['When', 'Status', 'version', 'question', 'Workspace', 'Pair', 'Judged']
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #1b3d794f
 if not TYPE_CHECKING:
-    llm_redact, recall_rank = map(LazyModule, ("llm.redact", "recall.rank"))
+    apps_changes, llm_redact, recall_rank = map(LazyModule, ("apps.changes", "llm.redact", "recall.rank"))
     consolidation_plan, consolidation_service, consolidation_status, \
     consolidation_stores, consolidation_scan, llm_prompts, recall_service, \
     store_reader, writing_history, writing_review, writing_write = map(LazyModule, (
@@ -188,41 +189,20 @@ def summary_of(
 @dataclass(frozen=True)
 class Change:
     "One thing that a run changes, or would change."
-    what: str  # supersedes, question, duplicate_of, summary, …, ended, tier
+    what: str  # Replaced; Questions, is this replaced?; Summaries written; hot → cold, …
     id: str
     says: str
-    other: str | None = None  # The other memory, or the tier it goes to
-    other_says: str | None = None
-    why: str | None = None
-
-# %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #7eca889b
-def change(
-    r: Mapping[str, Any],  # A record
-    says: Mapping[str, str],  # Memory id to its line
-) -> Change | None:
-    "A record as a change; none where there is nothing to tell."
-    def line(i: object) -> str | None: return visible_text(says[str(i)], 120) if i in says else None
-    i, why = str(r.get("source") or r.get("memory") or r.get("subject")), visible_text(r.get("span")
-        or r.get("reason") or "", 120) or None
-    if r["kind"] == "tier": return Change("tier", i, line(i) or "", r["tier"], None, why)
-    if r["kind"] == "summary":
-        return (Change("summary", i, visible_text(r["value"]["title"], 120)) if "value" in r
-                else Change("ended", i, "a summary"))
-    if r["kind"] not in ("edge", "review") or "target" not in r and "title" not in r: return None
-    what = ("question" if r["kind"] == "review" else str(r["type"])) if r.get("live", True) else "ended"
-    return Change(what, i, line(i) or visible_text(r.get("title", ""), 120), r.get("target"),
-                  line(r.get("target")), why)
+    more: list[str]  # The other memory, and the words that it rests on
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #aefd7fec
-_WEIGHT = {"supersedes": 0, "question": 1, "duplicate_of": 2, "summary": 3, "tier": 9}
-
 def changes_of(
-    records: Iterable[Mapping[str, Any]],  # Of a plan or a run
+    records: Sequence[Mapping[str, Any]],  # Of a plan or a run
     says: Mapping[str, str],  # Memory id to its line
 ) -> list[Change]:
     "The changes, the weightiest first."
-    return sorted(filter(None, (change(r, says) for r in records)),
-                  key=lambda c: (_WEIGHT.get(c.what, 5), c.id, c.other or ""))
+    return [Change(visible_text(what, 80), x.id, visible_text(x.title, 120),
+                   [visible_text(" ".join(line), 120) for line in x.beneath])
+            for what, items in apps_changes.changes(records, says) for x in items]
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #57241d53
 @dataclass(frozen=True)
@@ -379,8 +359,8 @@ def memory_consolidate(
                         [visible_text(w) for w in (*r.errors, *r.warnings)[:3]])
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #339064db
-def _day(text: str, name: str) -> datetime:
-    try: return moment(text)
+def _time(text: str, name: str, read: Callable[[str], datetime] = moment) -> datetime:
+    try: return read(text)
     except (ValueError, OverflowError): raise RepoError(
         f"{name}: {visible_text(text, 40)!r} is not a date; "
         "write 2026-01-31 or 2026-01-31T12:00:00+02:00") from None
@@ -413,7 +393,7 @@ def memory_recall(
 ) -> Recalled:
     """Search what this project has learned and decided; ask before you decide. as_of: what was true then;
     known_at: what was known then."""
-    asked_times: dict[str, Any] = {k: _day(v, k) for k,
+    asked_times: dict[str, Any] = {k: _time(v, k) for k,
                             v in (("as_of", as_of), ("known_at", known_at)) if v is not None}
     search = partial(workspace.recall.search, query, namespace=namespace, **asked_times)
     found = search(limit=limit, mode=mode)
@@ -482,15 +462,13 @@ class Reviewed:
     after: str | None = None  # Where to go on
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #f55e3c6b
-_PER_PAGE = 10
-
-
-def _page(rows: list[dict[str, Any]], after: str | None) -> tuple[list[dict[str, Any]], str | None]:
+def _page(rows: list[dict[str, Any]], after: str | None, most: int = 10
+          ) -> tuple[list[dict[str, Any]], str | None]:
     "The questions behind one, and where to go on."
     begin = next((k for k, q in enumerate(rows, 1) if q["id"] == after), 0)
     if after and not begin:
         raise RepoError(f"there is no open question {visible_text(after, 60)}; begin again without after")
-    page = rows[begin:begin + _PER_PAGE]
+    page = rows[begin:begin + most]
     return page, page[-1]["id"] if begin + len(page) < len(rows) else None
 
 
@@ -558,18 +536,16 @@ def memory_questions(
     there = {m.id: m for m in v.scan.memories}
     rows = [q for q in consolidation_status.questions(v)
             if {q.get("source"), q.get("target")} <= there.keys()]
-    begin, open_ = next((n for n, q in enumerate(rows, 1) if q["id"] == after), 0), len(rows)
-    if after and not begin:  # It was answered: what nobody has seen comes next
-        if after not in workspace.asked: raise RepoError(f"there is no question {visible_text(after, 60)}")
-        rows = [q for q in rows if q["id"] not in workspace.asked]
-    some = rows[begin:begin + limit]
+    open_ = len(rows)
+    if after in workspace.asked - {q["id"] for q in rows}:  # It was answered: what nobody has seen comes next
+        rows, after = [q for q in rows if q["id"] not in workspace.asked], None
+    some, more = _page(rows, after, limit)
     told = llm_prompts.labels(there[q[k]] for q in some for k in ("source", "target"))
     name = {m.id: label for label, m in told.items()}
     workspace.asked |= {q["id"] for q in some}
     pairs = [Pair(q["id"], name[q["source"]], name[q["target"]], visible_text(q.get("type", ""), 40))
              for q in some]
-    return Questions(open_, llm_prompts.fence(told, workspace.session), pairs,
-                     some[-1]["id"] if begin + limit < len(rows) else None)
+    return Questions(open_, llm_prompts.fence(told, workspace.session), pairs, more)
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #4793b475
 @dataclass(frozen=True)
@@ -654,17 +630,11 @@ def memory_store(
     """Remember a fact. It is held against what is known: new, the same again, a correction, or a detail;
     nothing is lost, and gnc undo takes it back. Where you know what it replaces or repeats, say so by id.
     A fact with a password or a key in it is refused: say where it is kept."""
-    since = None if valid_from is None else _since(valid_from)
+    since = None if valid_from is None else _time(valid_from, "valid_from", as_utc)
     if not text.strip(): raise RepoError("text is empty; give the fact")
     return stored_of(workspace.writing.remember(text, namespace=namespace, title=title, tags=tags,
                                                 valid_from=since, session=session_id, supersedes=supersedes,
                                                 amends=amends, duplicate_of=duplicate_of))
-
-# %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #63ccd302
-def _since(text: str) -> datetime:
-    try: return as_utc(text)
-    except (ValueError, OverflowError): raise RepoError(
-        f"valid_from: {visible_text(text, 40)!r} is not a date; write 2026-01-31") from None
 
 # %% ../../../nbs/19_apps/02_mcp/01_tools.ipynb #8f0cf846
 _Because = Annotated[str, Field(description="Why, for the log.", max_length=1000)]
