@@ -9,7 +9,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, replace
 from datetime import datetime
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from rich.console import Console, ConsoleOptions, RenderableType
 from rich.progress import BarColumn, Progress, SpinnerColumn, TextColumn, TimeElapsedColumn
@@ -25,6 +25,7 @@ from ...core.settings import NAMESPACE_IMPORTANCE
 from ...core.startup import FETCH_NOTES, NONE_THERE
 from ...core.visible import visible
 from ...store.git import git, MEM, missing_memories, none_there, open_repo, Repo, tips
+from collections import Counter
 from importlib import import_module
 
 if TYPE_CHECKING:
@@ -391,13 +392,33 @@ def register(
     for name in [home] if home else _MODULES: import_module(f"git_notes_consolidation.apps.cli.{name}")
 
 # %% ../../../nbs/19_apps/03_cli/01_program.ipynb #e29b2bc1
+def _once(make: Callable[[Any], Any], ctx: Any) -> Any:
+    "A parser that refuses a second value of an option; typer would silently take the last one."
+    parser = make(ctx)
+    def parsed(args: list[str], parse: Callable[[list[str]], Any] = parser.parse_args) -> Any:
+        found = parse(args)
+        for p, n in Counter(found[2]).items():
+            if n > 1 and p.param_type_name == "option" and not (p.is_flag or p.multiple):
+                raise Usage(f"{p.opts[0]} is given twice; give it once")
+        return found
+    parser.parse_args = parsed
+    return parser
+
+
+def _strict(command: Any) -> Any:
+    "The command and those below it, with such parsers."
+    command.make_parser = partial(_once, command.make_parser)
+    for c in getattr(command, "commands", {}).values(): _strict(c)
+    return command
+
+
 def program(
     command: str = "",  # The one that is called; else all
     all_: bool = True,  # Show every command in the help
 ) -> Any:  # A click group
     "The commands, in their panels."
     register(command)
-    whole: Any = typer.main.get_command(app)
+    whole = _strict(typer.main.get_command(app))
     panel = {name: title for title, names in PANELS.items() for name in names.split()}
     whole.commands = {n: whole.commands[n] for n in panel if n in whole.commands} | whole.commands
     for name, c in whole.commands.items():
