@@ -479,7 +479,7 @@ def date(data):
     said = typed(data)
     found = cli.parse_date(said, "--since")
     assert found.utcoffset() == timedelta(0) and cli.parse_date(found.isoformat(), "--now") == found
-    assert workspace._since(said) == found and workspace._day(said, "as_of") >= found and recall.asked_times(said, None) is not None
+    assert workspace._time(said, "valid_from", as_utc) == found and workspace._time(said, "as_of") >= found and recall.asked_times(said, None) is not None
 
 
 # Files that somebody names
