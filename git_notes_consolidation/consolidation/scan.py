@@ -30,7 +30,6 @@ from ..observability.tracing import LOG
 
 if TYPE_CHECKING:
     from git_notes_consolidation.core.settings import SubconsciousnessConfig
-    from git_notes_consolidation.text.words import MemoryNames
     from git_notes_consolidation.similarity.lexical import Embedder
     from git_notes_consolidation.similarity.clusters import KnownClusters
     from git_notes_consolidation.llm.client import Model
@@ -85,7 +84,7 @@ class Scanned:
     near: KnownClusters | None = None  # The clusters of an earlier run
     at: np.ndarray | None = None  # (n,) the row of each memory's vector; none: as they come
     # What memories are called, where that is known
-    called: Mapping[str, MemoryNames] = field(default_factory=dict)
+    called: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # The memories whose relations are not known; none: all of them
     fresh: frozenset[str] | None = None
     # Older memories of its namespace, and of all others, that each memory is judged against

@@ -12,7 +12,7 @@ from typing import Any
 from ..core.memory import as_utc, Memory, Place, repeat_key
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..observability.tracing import span
-from ..text.words import MemoryNames, memory_names, names_of, spaced
+from ..text.words import names_of, spaced
 from .state import State, probably_replaced, refused
 from .cache import recalled
 
@@ -31,15 +31,15 @@ def memory_row(
     repeats: str | None = None,  # The first that says the same
 ) -> tuple[object, ...]:
     "All columns of a memory."
-    r, (names, title) = d.retention, memory_names(m)
+    r = d.retention
     copies = json.dumps([(p.namespace, p.commit, p.index, p.offset) for p in m.places])
     return (m.id, m.commit_sha, m.namespace, m.summary, m.content, _iso(m.timestamp), m.repo_path, m.spec,
             m.phase, json.dumps(m.tags), m.status, json.dumps(m.relates_to), len(m.places),
             d.tier.value, d.activation_count, _iso(d.last_accessed), r.overall, r.recency, r.activation,
             r.importance, d.superseded_by, d.superseded_kind, d.duplicate_of, d.consolidated_into,
             stands_in, m.importance, copies, _iso(m.event_time), _iso(d.valid_until), d.merged_into,
-            *(version or (m.id, "[]", _iso(m.event_time), _iso(d.valid_until))), repeats, json.dumps(names),
-            json.dumps(sorted(title)), m.utc_offset)
+            *(version or (m.id, "[]", _iso(m.event_time), _iso(d.valid_until))), repeats,
+            json.dumps(names_of(m)), m.utc_offset)
 
 
 # %% ../../nbs/08_store/07_tables.ipynb #91d97922
@@ -113,7 +113,7 @@ def _fts_rows(
         yield -n, spaced(m.summary), spaced(m.content), ""
 
 # %% ../../nbs/08_store/07_tables.ipynb #e7c1d62b
-_COLUMNS = {"memories": 38, "mem_summaries": 18, "mem_edges": 12, "consolidation_runs": 7, "operations": 13}
+_COLUMNS = {"memories": 37, "mem_summaries": 18, "mem_edges": 12, "consolidation_runs": 7, "operations": 13}
 
 
 def _insert(conn: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]],
@@ -243,11 +243,12 @@ def stored_memories(
     return {r[0]: made(r, *lists) for r, *lists in zip(found, tags, related, copies, strict=True)}
 
 
-def stored_names(conn: sqlite3.Connection) -> dict[str, MemoryNames]:
+def stored_names(conn: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     "What the memories are called that are no repeats, by id."
-    rows = conn.execute("SELECT id, names, title FROM memories WHERE repeats = id").fetchall()
-    names, titles = (json.loads(f"[{','.join(r[k] for r in rows)}]") for k in (1, 2))
-    return {r[0]: MemoryNames(tuple(n), frozenset(t)) for r, n, t in zip(rows, names, titles, strict=True)}
+    rows = conn.execute("SELECT id, names FROM memories WHERE repeats = id").fetchall()
+    names = json.loads(f"[{','.join(n for _, n in rows)}]")
+    return {i: tuple(n) for (i, _), n in zip(rows, names, strict=True)}
+
 
 # %% ../../nbs/08_store/07_tables.ipynb #5b8e24d8
 def search_text(conn: sqlite3.Connection, query: str) -> list[str]:
