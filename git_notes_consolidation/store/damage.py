@@ -135,8 +135,8 @@ def _torn(scan: Scan, ref: str, obj: str, data: bytes) -> Finding:
     how = ("A merge with cat_sort_uniq has sorted the lines of this note" if shattered(data) == "sorted"
            else "Front matter stands here without its dashes")
     if gone:
-        return Finding("notes", "broken", f"{how}: of {_memories(len(when))} in it {len(gone)} can be read in "
-                       "no other note.", "gnc restore --lost brings back what its history has",
+        return Finding("notes", "broken", f"{how}: of {_memories(len(when))} in it {len(gone)} can be read "
+                       "in no other note.", "gnc restore --lost brings back what its history has",
                        place(ref, obj))
     return Finding("notes", "note",
                    f"{how}; what was in it, {_memories(len(when))}, stands in the notes again.",

@@ -12,7 +12,8 @@ from datetime import datetime
 from typing import NamedTuple
 from ..core.memory import as_utc, digest
 from .audit import Report, audit
-from .damage import NoteChange, Finding, Recoverable, counted_noun, note_history, shattered
+from .damage import (
+    NoteChange, Finding, Recoverable, counted_noun, note_history, shattered)
 from git_notes_consolidation.store.events import (
     REFS, decode, every_tip, new_commits, note_changes, notes_on, piece_changes, publish_commits, retry_races,
     shared_tips)

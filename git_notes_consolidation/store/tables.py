@@ -152,7 +152,8 @@ def _change(conn: sqlite3.Connection, p: Patch) -> None:
     conn.executemany("UPDATE memories SET supersession_chain_id = ? WHERE rowid = ?", moved)
     names = ", ".join(c for c, *_ in conn.execute("SELECT * FROM memories LIMIT 0").description)
     marks = ", ".join("?" * _COLUMNS["memories"])
-    conn.executemany(f"UPDATE memories SET ({names}) = ({marks}) WHERE id = ?", ((*r, r[0]) for r in p.changed))
+    conn.executemany(f"UPDATE memories SET ({names}) = ({marks}) WHERE id = ?",
+                     ((*r, r[0]) for r in p.changed))
 
 
 # %% ../../nbs/08_store/07_tables.ipynb #6f3b93d3
@@ -191,7 +192,8 @@ def _write(conn: sqlite3.Connection, p: Patch) -> None:
     _insert(conn, "mem_edges", _edge_rows(p.edges, p.summaries), "INSERT OR REPLACE")
     _insert(conn, "consolidation_runs", _run_rows(p.runs, p.undone), "INSERT OR REPLACE")
     _insert(conn, "operations", p.operations, "INSERT OR REPLACE")
-    conn.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)", [(k, json.dumps(v)) for k, v in p.keep.items()])
+    conn.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)",
+                     [(k, json.dumps(v)) for k, v in p.keep.items()])
 
 
 # %% ../../nbs/08_store/07_tables.ipynb #4a8c5d07
@@ -211,7 +213,8 @@ def refresh(
     first = _repeats(memories)
     rows = (memory_row(m, metadata[m.id], stand_ins.get(m.id, m.id), versions.get(m.id, ()), first.get(m.id))
             for m in memories)
-    keep = {"tables": made_of, "probably_replaced": probably_replaced(state), "refused": sorted(refused(state))}
+    keep = {"tables": made_of, "probably_replaced": probably_replaced(state),
+            "refused": sorted(refused(state))}
     with span("index.refresh", memories=len(memories)), conn:
         for table in _COLUMNS: conn.execute(f"DELETE FROM {table}")
         conn.execute("INSERT INTO memories_fts (memories_fts) VALUES ('delete-all')")
