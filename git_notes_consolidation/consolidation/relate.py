@@ -68,6 +68,8 @@ def _of_two_parts(a: Memory, b: Memory, under: Mapping[str, str]) -> bool:
     return under[a.id] != under[b.id] or abs(a.event_time - b.event_time) < timedelta(seconds=1)
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #e6411670
+_KIN = {"progress": ("blockers",)}  # What resolves a blocker is progress
+
 def candidates(
     s: Scanned,
     current: Sequence[Memory],  # Repeats collapsed, oldest first
@@ -82,7 +84,7 @@ def candidates(
     halves = ([SearchVectors(those(s.vectors), s.embedder.floor)]
               + ([] if s.lexical is None else [SearchVectors(those(s.lexical), LexicalEmbedder.floor)]))
     first = next((i for i, m in enumerate(current) if s.scope.has(m)), len(current))
-    near = shared_older(halves, np.arange(len(current)), [m.namespace for m in current], *s.nearest,
+    near = shared_older(halves, np.arange(len(current)), [m.namespace for m in current], *s.nearest, _KIN,
                         since=first)
     # An embedder may have no vector for a memory: no cosine
     seen = {k: bool(s.vectors[at[k]].any()) for k in {*near[0].tolist(), *near[1].tolist()}}
