@@ -7,7 +7,6 @@ from __future__ import annotations
 import numpy as np
 import re
 import time
-from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -27,10 +26,10 @@ from ..similarity.clusters import (
     KnownClusters, MemoryCluster, clusters_from, flat_clusters, near_clusters)
 from ..similarity.neighbours import reachable
 from ..store.state import State, refused
-from ..store.versions import metadata_of, replacements, replacers, standing, taken_back
+from ..store.versions import metadata_of, replacements, replacers, standing
 from ..summaries.extraction import NothingToQuote, summarize_cluster
 from ..summaries.generation import draft_id, redraft
-from ..supersession.judge import DOUBTED, SURE
+from ..supersession.judge import SURE
 from ..supersession.editions import says_resolved
 from ..supersession.questions import LIKELY
 from ..text.subjects import last_words
@@ -297,7 +296,6 @@ def _review(
     related: Related,
     undone: Mapping[str, MemoryEdge | MemorySummary],
     held: Sequence[MemoryEdge],
-    withdrawn: Mapping[str, MemoryEdge] = {},  # From `taken_back`
     wait: Iterable[MemoryEdge] = (),  # From `_surest`
     over: Container[str] = (),  # To what an agent's no is over
 ) -> dict[str, tuple[MemoryEdge | MemorySummary, str]]:  # What is asked, and why, by its id
@@ -308,28 +306,11 @@ def _review(
     out |= {e.id: (e, f"one run may not supersede more: {e.reason}") for e in wait}
     out |= {i: (x, "an agent said no, and one of the two has a newer version since" if i in over
                 else "found again after it was undone") for i, x in undone.items()}
-    out |= {i: (e, "it was withdrawn: does the older one hold again?") for i, e in withdrawn.items()}
     return (out | {e.id: (e, "said again after it was replaced: was the replacement taken back?")
                    for e in related.returned
                    if standing(e.target_id, lambda i: after.get(i, ())) != {e.source_id}})
 
 # %% ../../nbs/13_consolidation/03_pipeline.ipynb #1cffea67
-def _built_on_what_was_undone(
-    s: Scanned,
-    edges: Sequence[MemoryEdge],  # That hold
-) -> dict[str, tuple[MemoryEdge, str]]:
-    """A replacement of what another clone has taken back leaves what that had replaced: does the newest hold
-    in the place of that too?"""
-    there, over = {m.id for m in s.memories}, _hidden_by(edges)
-    before: dict[str, set[str]] = defaultdict(set)
-    for newer, older in s.state.replacing: before[newer].add(older)
-    asked = (replace(e, target_id=i, weight=DOUBTED, by="offline", created_at=s.now,
-                     consolidation_run_id=None)
-             for e in edges if e.edge_type == EdgeType.SUPERSEDES for i in before.get(e.target_id, ())
-             if i in there - over and i != e.source_id)
-    return {e.id: (e, "what it replaced had replaced this one, and was taken back") for e in asked}
-
-
 def current_summaries(
     s: Scanned,
     made: Iterable[MemorySummary],  # What this run made
@@ -389,8 +370,7 @@ def _newly_replaced(s: Scanned, edges: Iterable[MemoryEdge]) -> frozenset[str]:
     def replaced(edges: Iterable[MemoryEdge]) -> set[tuple[str, str, str | None]]:
         inside = [e for e in edges if e.edge_type == EdgeType.SUPERSEDES and e.source_id in there
                   and e.target_id in there]
-        over, _ = taken_back(there, inside)
-        found = replacements((e for e in inside if e.id not in over), when)
+        found = replacements(inside, when)
         return {(i, e.source_id, e.kind) for i, e in found.items()}
     return frozenset(i for i, *_ in replaced(s.state.edges.values()) ^ replaced(edges))
 
@@ -456,12 +436,10 @@ def desired_state(s: Scanned, progress: Progress = lambda phase: None) -> Desire
              if c.forgetting_enabled and s.scope.does("tier") else [])
     there = {m.id: m for m in s.memories}
     distinct = len(there.keys() - {e.source_id for e in edges if e.edge_type == EdgeType.DUPLICATE_OF})
-    _, withdrawn = taken_back(there, (e for e in edges if e.source_id in there and e.target_id in there))
     asked, over = _likeliest_questions(s, related.asked, (*edges, *wait))
     related = replace(related, asked=asked)
-    review = _review(related, {**undone, **declined}, edges, withdrawn, wait, s.state.over)
-    review = {i: x for i, x in (review | _built_on_what_was_undone(s, edges)).items()
-              if i not in s.state.verdicts}
+    review = _review(related, {**undone, **declined}, edges, wait, s.state.over)
+    review = {i: x for i, x in review.items() if i not in s.state.verdicts}
     closed = _closed(s, review) if s.scope == Scope() and looks else ()
     if fresh:
         closed = tuple(i for i in closed if i in s.state.edges or i in over or _was_looked_at(

@@ -6,12 +6,12 @@
 from __future__ import annotations
 import re
 import numpy as np
-from collections import Counter, defaultdict
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence, Set
 from dataclasses import dataclass, replace
 from datetime import datetime, timedelta
 from functools import partial
-from itertools import groupby, islice
+from itertools import groupby
 from typing import Any, NamedTuple
 from .scan import Scanned, collapse
 from ..core.memory import Memory
@@ -27,54 +27,27 @@ from ..supersession.judge import (
     DOUBTED, SURE, behind_others, chance, denies_replacement, judge_of, to_confirm, unsure)
 from ..supersession.questions import to_ask_about
 from ..text.topics import other_scope
-from ..text.words import (
-    MemoryNames, mentions, mentions_title, min_title_words, names_of, stems_of, title_words)
+from git_notes_consolidation.text.words import (
+    mentions, names_of)
 
 # %% auto #0
 __all__ = ['candidates', 'Share', 'judge_pairs', 'judge', 'relate']
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #422d6ff5
-_MOST = 10  # Of many that share a name, or a title
+_MOST = 10  # Of many that share a name
 
 def _pairs_by_name(
     current: Sequence[Memory],  # Oldest first
     first: int = 0,  # Those before are only looked at
-    known: Mapping[str, MemoryNames] = {},  # What they are called, by id, where that is known
+    known: Mapping[str, Sequence[str]] = {},  # What they are called, by id, where that is known
 ) -> Iterable[tuple[int, int]]:
     "Pairs in which the newer names the older by an id; the most recent few where many share a name."
     said = [mentions(m.text) for m in current[first:]]
     having: dict[str, list[int]] = {name: [] for names in said for name in names}
     for i, m in enumerate(current if having else ()):
         for name in said[i - first] if i >= first else (): yield from ((i, j) for j in having[name][-_MOST:])
-        for name in known[m.id].names if m.id in known else names_of(m):
+        for name in known[m.id] if m.id in known else names_of(m):
             if name in having: having[name].append(i)
-
-# %% ../../nbs/13_consolidation/02_relate.ipynb #f9e26a61
-def _pairs_by_title(
-    current: Sequence[Memory],  # Oldest first
-    first: int = 0,  # Those before are only looked at
-    known: Mapping[str, MemoryNames] = {},  # What they are called, by id, where that is known
-) -> Iterable[tuple[int, int]]:
-    """Pairs in which the newer holds the older's title, whole or nearly; the longest titles and the latest
-    memories where there are many."""
-    titles = [known[m.id].title if m.id in known else title_words(m.summary) for m in current]
-    usual = Counter(w for t in set(titles) for w in t) if not first else Counter[str]()
-    anywhere = ({w for m in current[first:] for w in (*stems_of(m.summary), *stems_of(m.content))} if first
-                else None)
-    filed: dict[str, list[frozenset[str]]] = defaultdict(list)
-    having: dict[frozenset[str], list[int]] = defaultdict(list)
-    for i, (m, mine) in enumerate(zip(current, titles)):
-        if i >= first:
-            content = [*stems_of(m.summary), "", *stems_of(m.content)]
-            there = set(content)
-            near = {t for w in there for t in filed.get(w, ()) if len(t & there) >= min_title_words(t)}
-            said = sorted((t for t in near if mentions_title(content, t)), key=lambda t: (-len(t), sorted(t)))
-            yield from islice(((i, j) for t in said for j in reversed(having[t])), _MOST)
-        if anywhere is not None and len(mine & anywhere) < min_title_words(mine): continue
-        if mine not in having and len(mine) > 1:
-            for w in sorted(mine, key=lambda w: (usual[w], w))[:len(mine) - min_title_words(mine) + 1]:
-                filed[w].append(mine)
-        having[mine].append(i)
 
 # %% ../../nbs/13_consolidation/02_relate.ipynb #fc6788cb
 def imported_under(state: State) -> dict[str, str]:  # By the memory's id
@@ -117,8 +90,7 @@ def candidates(
     seen = {k: bool(s.vectors[at[k]].any()) for k in {*near[0].tolist(), *near[1].tolist()}}
     pairs: dict[tuple[int, int], float | None] = {(a, b): x if seen[a] and seen[b] else None for a, b,
                                                   x in zip(*(part.tolist() for part in near))}
-    for a, b in {*_pairs_by_name(current, first=first, known=s.called),
-                 *_pairs_by_title(current, first=first, known=s.called)} - pairs.keys():
+    for a, b in {*_pairs_by_name(current, first=first, known=s.called)} - pairs.keys():
         one, other = s.vectors[at[a]], s.vectors[at[b]]
         pairs[a, b] = float(one @ other) if one.any() and other.any() else None
     under = imported_under(s.state)

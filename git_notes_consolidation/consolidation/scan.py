@@ -30,7 +30,6 @@ from ..observability.tracing import LOG
 
 if TYPE_CHECKING:
     from git_notes_consolidation.core.settings import SubconsciousnessConfig
-    from git_notes_consolidation.text.words import MemoryNames
     from git_notes_consolidation.similarity.lexical import Embedder
     from git_notes_consolidation.similarity.clusters import KnownClusters
     from git_notes_consolidation.llm.client import Model
@@ -85,7 +84,7 @@ class Scanned:
     near: KnownClusters | None = None  # The clusters of an earlier run
     at: np.ndarray | None = None  # (n,) the row of each memory's vector; none: as they come
     # What memories are called, where that is known
-    called: Mapping[str, MemoryNames] = field(default_factory=dict)
+    called: Mapping[str, Sequence[str]] = field(default_factory=dict)
     # The memories whose relations are not known; none: all of them
     fresh: frozenset[str] | None = None
     # Older memories of its namespace, and of all others, that each memory is judged against
@@ -413,16 +412,15 @@ def patch_of(
     there = _affected(v, known)
     meta, plain = scored(replace(v, scan=replace(v.scan, memories=there)), settings, now), collapse(
         living_memories(there))
-    versions = versions_of(there, meta, state.edges.values())
+    versions, stands = versions_of(there, meta, state.edges.values()), stand_ins(there, meta)
+    rows = {m.id: store_tables.memory_row(m, meta[m.id], stands.get(m.id, m.id), versions[m.id].row(),
+                                          plain.get(m.id)) for m in there}
     ops = operations_of(replace(v.events, records=v.events.records[before:]), state,
                         {m.id: m.event_time for m in there}, was.edges.values())
     asked = {"probably_replaced": probably_replaced(state), "refused": sorted(refused(state))}
     return store_tables.Patch(
-        memories=[(m, meta[m.id]) for m in known.new.memories],
-        changed={i: d for i, d in meta.items() if i not in new},
-        stands_in={m.id: m.id for m in there} | stand_ins(there, meta),
-        repeats={m.id: plain[m.id] for m in known.new.memories},
-        versions={i: x.row() for i, x in versions.items()},
+        memories=known.new.memories, rows=[rows[m.id] for m in known.new.memories],
+        changed=[row for i, row in rows.items() if i not in new],
         chains={was_in: x.chain_id for i, x in versions.items()
                 if (was_in := known.chains.get(i, x.chain_id)) != x.chain_id},
         edges=[e for i, e in state.edges.items() if was.edges.get(i) != e],

@@ -25,7 +25,7 @@ from .state import State
 __all__ = ['open_index', 'embed_cached', 'remember', 'note_accesses', 'flush', 'forget']
 
 # %% ../../nbs/08_store/06_cache.ipynb #e002229f
-SCHEMA = 10  # A cache of another schema is thrown away and built anew
+SCHEMA = 11  # A cache of another schema is thrown away and built anew
 _TABLES = """
 CREATE TABLE meta (key TEXT PRIMARY KEY, value TEXT NOT NULL);
 CREATE TABLE vectors (block INTEGER PRIMARY KEY, embedder TEXT NOT NULL, ids TEXT NOT NULL, vectors BLOB NOT \
@@ -39,7 +39,7 @@ last_accessed TEXT, retention_score REAL,
 TEXT, consolidated_into TEXT,
     stands_in TEXT, stated_importance REAL, copies TEXT, valid_from TEXT, valid_until TEXT, merged_into \
 TEXT, supersession_chain_id TEXT,
-    merge_source_ids TEXT, holds_from TEXT, holds_until TEXT, repeats TEXT, names TEXT, title TEXT,
+    merge_source_ids TEXT, holds_from TEXT, holds_until TEXT, repeats TEXT, names TEXT,
     utc_offset INTEGER);
 CREATE INDEX memories_by ON memories (namespace, tier);
 CREATE INDEX memories_valid_until ON memories (valid_until);

@@ -12,7 +12,7 @@ from datetime import datetime
 from typing import Any, NamedTuple
 from ..core.memory import as_utc, digest, Memory, Place
 from .git import (
-    git, MEM, note_paths, read_blobs, read_objects, Repo, RepoError, tips)
+    git, MEM, note_paths, read_blobs, Repo, RepoError, tips)
 from .reader import _scan, parse_note, Problem, Record
 from .events import decode, REFS
 from .events import replace_file
@@ -136,21 +136,9 @@ def _differences(repo: Repo, then: str | None, now: str) -> dict[str, _Blobs]:
 # %% ../../nbs/08_store/09_changes.ipynb #802ebfbd
 def _alone(repo: Repo, wanted: Collection[tuple[str, str]]) -> bool:  # Tips, each with an object
     "Has each object just one note, whatever folders it lies in?"
-    entry, count = re.compile(rb"(\d+) ([^\0]+)\0(.{%d})" % (len(repo.zero) // 2),
-                              re.DOTALL), Counter[tuple[str, str]]()
-    todo = [(f"{tip}^{{tree}}", (tip, obj), obj) for tip, obj in set(wanted)]
-    while todo:
-        read = read_objects(repo, sorted({tree for tree, _, _ in todo}))
-        trees = {tree: {name: (mode, oid) for mode, name, oid in entry.findall(raw)} for tree,
-                 (_, raw) in read.items()}
-        deeper = []
-        for tree, key, rest in todo:
-            for end in range(1, len(rest) + 1):
-                mode, oid = trees.get(tree, {}).get(rest[:end].encode(), (b"", b""))
-                if mode == b"40000": deeper.append((oid.hex(), key, rest[end:]))
-                elif end == len(rest) and mode not in (b"", b"160000"): count[key] += 1
-        todo = [row for row in deeper if row[2]]
-    return all(count[key] == 1 for key in wanted)
+    there = {tip: Counter(obj for obj, *_ in note_paths(repo, tip)) for tip in {t for t, _ in wanted}}
+    return all(there[tip][obj] == 1 for tip, obj in wanted)
+
 
 # %% ../../nbs/08_store/09_changes.ipynb #58bbf08a
 class _Otherwise(RepoError):

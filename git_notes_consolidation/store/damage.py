@@ -5,17 +5,16 @@
 # %% ../../nbs/08_store/12_damage.ipynb #9844c068
 from __future__ import annotations
 import re, shlex
-from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 from datetime import datetime
 from typing import NamedTuple
 from ..core.memory import UTC, as_utc
-from .git import git, MEM, Notes, read_blobs, Repo
-from .reader import _GONE, parse_note, Problem, Scan
+from .git import git, MEM, Notes, Repo
+from .reader import _GONE, _fronts, parse_note, Problem, Scan
 
 # %% auto #0
-__all__ = ['LEVELS', 'Finding', 'place', 'note_findings']
+__all__ = ['LEVELS', 'Finding', 'note_findings']
 
 # %% ../../nbs/08_store/12_damage.ipynb #c402b7a4
 @dataclass(frozen=True)
@@ -25,7 +24,6 @@ class Recoverable:
     summary: str
     timestamp: str
     blob: str = ""  # An earlier version of its note
-    whole: bool = True  # Nothing in that version is torn
     row: str = ""  # … or its row in the plugin's index
     id: str = ""  # Its name, where that is known
 
@@ -79,8 +77,8 @@ def shattered(
     data: bytes,  # A note
 ) -> str:  # "sorted", "torn", or empty
     "What became of a front matter that belongs to no record."
+    if not _TIME.search(data, 0, next((at for at, *_ in _fronts(data)), len(data))): return ""  # Most notes
     head, problems = before_records(data), parse_note(data)[1]
-    if not _TIME.search(head): return ""
     lines = head.strip(b"\n").split(b"\n\n")[0].split(b"\n")
     # One front matter that nothing closes may well be in order
     cut_off = lines[0] == b"---" and len(_TIME.findall(head)) == 1
@@ -130,65 +128,26 @@ def note_history(
         for obj, (old, new) in _by_object(rows).items():
             yield NoteChange(obj, old, new, how, datetime.fromtimestamp(int(when), UTC))
 
-# %% ../../nbs/08_store/12_damage.ipynb #96e78b7c
-def _versions(repo: Repo, torn: Mapping[str, str],
-              changes: Sequence[NoteChange]) -> dict[str, dict[str, bytes]]:
-    "By object: the versions of its note back to the last one in one piece, the newest first."
-    bad, out = {obj: {blob} for obj, blob in torn.items()}, defaultdict[str, dict[str, bytes]](dict)
-    mine = [c for c in changes if c.object in bad and c.old]
-    while ask := {(c.object, c.old) for c in mine if c.new in bad[c.object] and c.old not in out[c.object]}:
-        data = read_blobs(repo, {blob for _, blob in ask})
-        for obj, blob in (x for x in dict.fromkeys((c.object, c.old) for c in mine) if x in ask):
-            out[obj][blob] = data.get(blob, b"")
-            if shattered(out[obj][blob]): bad[obj].add(blob)
-    return out
-
-# %% ../../nbs/08_store/12_damage.ipynb #53acad33
-def recoverable(
-    repo: Repo,
-    scan: Scan,
-    ref: str,
-    torn: Mapping[str, str],  # Object and blob of the notes to look for
-) -> dict[str, tuple[Recoverable, ...]]:  # By object, the oldest first
-    "Memories that only the history of a ref still has."
-    ns, out = ref.removeprefix(MEM), {}
-    here = {(m.namespace, m.timestamp, m.summary, m.content) for m in scan.memories}
-    for obj, old in _versions(repo, torn, [*note_history(repo, scan.tips[ref])]).items():
-        found: dict[tuple[datetime, str, str], Recoverable] = {}
-        # A version in one piece first, of those the newest
-        for blob, data in sorted(old.items(), key=lambda x: bool(shattered(x[1]))):
-            for r in parse_note(data)[0]:
-                key = as_utc(r.front["timestamp"]), r.front["summary"], r.body
-                if (ns, *key) not in here:
-                    found.setdefault(key, Recoverable(ns, key[1], key[0].isoformat(), blob,
-                                                      not shattered(data)))
-        out[obj] = tuple(r for _, r in sorted(found.items()))
-    return out
-
 # %% ../../nbs/08_store/12_damage.ipynb #ae9216b6
-def _torn(scan: Scan, ref: str, obj: str, data: bytes, back: tuple[Recoverable, ...]) -> Finding:
+def _torn(scan: Scan, ref: str, obj: str, data: bytes) -> Finding:
     when, name = times_in(before_records(data)), shlex.quote(ref)
     gone = when - {m.timestamp for m in scan.memories if m.namespace == ref.removeprefix(MEM)}
     how = ("A merge with cat_sort_uniq has sorted the lines of this note" if shattered(data) == "sorted"
            else "Front matter stands here without its dashes")
-    if not (gone or back):
-        return Finding("notes", "note",
-                       f"{how}; what was in it, {_memories(len(when))}, stands in the notes again.",
-                       f"git notes --ref={name} edit {obj}, and take out the torn lines before the first "
-                       f"---: until then the plugin reads nothing here", place(ref, obj))
-    nowhere = f", and {len(gone) - len(back)} nowhere" if len(gone) > len(back) else ""
-    what = (f"{how}: of {_memories(len(when))} in it {len(gone)} can be read in no other note, {len(back)} "
-            f"in its history{nowhere}.")
-    again = " && ".join(f"git notes --ref={name} append -C {b} {obj}"
-                        for b in dict.fromkeys(r.blob[:12] for r in back if r.whole))
-    blobs = " ".join(dict.fromkeys(r.blob[:12] for r in back))
-    remedy = f"git show {blobs} shows them" + (f"; {again} adds them again" if again else "")
-    return Finding("notes", "broken", what, remedy if back else "", place(ref, obj), back)
+    if gone:
+        return Finding("notes", "broken", f"{how}: of {_memories(len(when))} in it {len(gone)} can be read "
+                       "in no other note.", "gnc restore --lost brings back what its history has",
+                       place(ref, obj))
+    return Finding("notes", "note",
+                   f"{how}; what was in it, {_memories(len(when))}, stands in the notes again.",
+                   f"git notes --ref={name} edit {obj}, and take out the torn lines before the first "
+                   f"---: until then the plugin reads nothing here", place(ref, obj))
 
 
 def place(ref: str, obj: str, at: int = 0) -> str:
     "Where something is in a note."
     return f"{ref} {obj}, byte {at}"
+
 
 # %% ../../nbs/08_store/12_damage.ipynb #7b143030
 _LOOSE = "text that belongs to no record"
@@ -204,19 +163,17 @@ def _unread(p: Problem) -> Finding:
                    f"{p.note}, byte {p.offset}")
 
 # %% ../../nbs/08_store/12_damage.ipynb #4dae5694
-def note_findings(repo: Repo, scan: Scan, notes: Notes) -> Iterator[Finding]:
+def note_findings(scan: Scan, notes: Notes) -> Iterator[Finding]:
     "What the notes of the plugin tell."
-    loose, torn = {p.note for p in scan.problems if p.reason == _LOOSE}, set[str]()
-    for ref in sorted(scan.tips):
-        mine = {obj: blob for obj, blob in notes.of(ref)
-                if f"{ref} {obj}" in loose and shattered(notes.texts[blob])}
-        back = recoverable(repo, scan, ref, mine) if mine else {}
-        for obj, blob in sorted(mine.items()):
-            yield _torn(scan, ref, obj, notes.texts[blob], back.get(obj, ()))
-        torn |= {f"{ref} {obj}" for obj in mine}
-    known = torn | {p.note for p in scan.problems if p.reason != _LOOSE}
+    loose = {p.note for p in scan.problems if p.reason == _LOOSE}
+    torn = {f"{ref} {obj}": _torn(scan, ref, obj, notes.texts[blob])
+            for ref in sorted(scan.tips) for obj, blob in sorted(notes.of(ref))
+            if f"{ref} {obj}" in loose and shattered(notes.texts[blob])}
+    yield from torn.values()
+    known = {*torn, *(p.note for p in scan.problems if p.reason != _LOOSE)}
     yield from (_unread(p) for p in scan.problems
                 if p.reason != _GONE and (p.reason != _LOOSE or p.note not in known))
     yield Finding("notes", "ok",
                   f"{_memories(len(scan.memories))} in {counted_noun(scan.records, 'record')} of "
                   f"{counted_noun(scan.notes, 'note')}.")
+

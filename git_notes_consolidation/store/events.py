@@ -17,7 +17,7 @@ from ..observability.tracing import span
 from ..observability.telemetry import count
 from git_notes_consolidation.store.git import (
     MEM, Notes, RaceLost, Repo, RepoError, broken_off, commit_stream, git, move_refs, note_paths, read_blobs,
-    read_notes, read_objects, tips)
+    read_notes, tips)
 from .reader import Problem, _GONE, note_text, with_pieces
 from contextlib import contextmanager
 from pathlib import Path
@@ -240,27 +240,11 @@ def access_append(m: Memory, clone: str, count: int, at: datetime) -> Append:
 # %% ../../nbs/08_store/03_events.ipynb #dc896e51
 _FEW = 64  # Notes that are looked up one by one
 
-def _entry(tree: bytes, name: str, size: int) -> tuple[bool, str] | None:
-    "Is an entry of a raw tree a directory, and its object."
-    at = tree.find(b" %s\0" % name.encode())
-    if at < 0: return None
-    end = at + len(name) + 2
-    return tree[:at].endswith(b"40000"), tree[end:end + size].hex()
 
+def _ways(obj: str) -> list[str]:
+    "Where git may have put an object's note: in folders of two characters each."
+    return ["/".join([*(obj[2 * i:2 * i + 2] for i in range(n)), obj[2 * n:]]) for n in range(4)]
 
-def _looked_up(repo: Repo, tip: str, obj: str, trees: Mapping[str, bytes]) -> list[tuple[str, str]]:
-    "Paths and blobs of an object's note, at whatever depth."
-    out = []
-    for n in range(4):
-        here = "/".join(obj[2 * i:2 * i + 2] for i in range(n))
-        if (tree := trees.get(f"{tip}:{here}")) is None:
-            raise RepoError(
-                f"a directory of the notes commit {tip} is missing from this clone; fetch it, nothing was "
-                f"written")
-        if (leaf := _entry(tree, obj[2 * n:], len(repo.zero) // 2)) and not leaf[0]:
-            out.append((f"{here}/{obj[2 * n:]}".lstrip("/"), leaf[1]))
-        if not ((down := _entry(tree, obj[2 * n:2 * n + 2], len(repo.zero) // 2)) and down[0]): break
-    return out
 
 # %% ../../nbs/08_store/03_events.ipynb #9d2d8ddb
 def notes_on(
@@ -270,17 +254,10 @@ def notes_on(
     "What is in some notes, and where they lie."
     if not wanted: return {}
     where: dict[tuple[str, str], list[tuple[str, str]]] = defaultdict(list)
-    if sum(map(len, wanted.values())) > _FEW:
-        for tip, objects in wanted.items():
-            for obj, path, blob in note_paths(repo, tip):
-                where[tip, obj] += [(path, blob)] if obj in objects else []
-    else:
-        ways = {f"{tip}:{'/'.join(obj[2 * i:2 * i + 2] for i in range(n))}" for tip,
-                objects in wanted.items() for obj in objects for n in range(4)}
-        trees = {way: tree for way, (kind, tree) in read_objects(repo, sorted(ways)).items()
-                 if kind == b"tree"}
-        for tip, objects in wanted.items():
-            for obj in objects: where[tip, obj] = _looked_up(repo, tip, obj, trees)
+    few = sum(map(len, wanted.values())) <= _FEW
+    for tip, objects in wanted.items():
+        for obj, path, blob in note_paths(repo, tip, *(w for o in objects for w in _ways(o) if few)):
+            if obj in objects: where[tip, obj].append((path, blob))
     blobs = {blob: obj for (_, obj), rows in where.items() for _, blob in rows}
     texts = read_blobs(repo, blobs)
     lost = sorted(set(blobs) - set(texts))

@@ -145,9 +145,13 @@ def missing_memories(repo: Repo) -> str:  # What heals it; empty: nothing is mis
     return GONE if tips(repo, f"{KEPT}mem/") else NOT_THERE if none_there(repo) else NOT_FETCHED
 
 # %% ../../nbs/08_store/01_git.ipynb #df3f0858
-def note_paths(repo: Repo, tip: str) -> list[tuple[str, str, str]]:
-    "Annotated object, path and blob of every note of a notes commit."
-    try: out = git(repo.path, "ls-tree", "--full-tree", "-r", "-z", tip).decode("utf-8", "replace")
+def note_paths(
+    repo: Repo,
+    tip: str,  # A notes commit
+    *paths: str,  # Where to look; nothing: everywhere
+) -> list[tuple[str, str, str]]:  # Annotated object, path and blob of each note
+    "Where the notes of a commit lie."
+    try: out = git(repo.path, "ls-tree", "--full-tree", "-r", "-z", tip, *paths).decode("utf-8", "replace")
     except RepoError as e: raise RepoError(
         f"the notes of {tip} cannot be read ({e}); fetch what is missing, nothing was written") from None
     rows = (entry.split("\t", 1) for entry in out.split("\0") if entry)

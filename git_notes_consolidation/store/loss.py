@@ -6,13 +6,14 @@
 from __future__ import annotations
 import re
 from collections import defaultdict
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Container, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import datetime
 from typing import NamedTuple
 from ..core.memory import as_utc, digest
 from .audit import Report, audit
-from .damage import NoteChange, Finding, Recoverable, counted_noun, note_history
+from .damage import (
+    NoteChange, Finding, Recoverable, counted_noun, note_history, shattered)
 from git_notes_consolidation.store.events import (
     REFS, decode, every_tip, new_commits, note_changes, notes_on, piece_changes, publish_commits, retry_races,
     shared_tips)
@@ -53,11 +54,13 @@ class Lost:
 
 # %% ../../nbs/08_store/14_loss.ipynb #8fda6575
 _OVER = re.compile("'git notes (add|copy|edit)'")
+_TORN = "a merge or a hand has torn the note"
 
-def _removals(repo: Repo, tip: str, since: str) -> Iterator[NoteChange]:
-    "What commits took away, or wrote over, whether or not it came back."
-    return (c for c in note_history(repo, tip, since)
-            if c.old and c.old != c.new and (not c.new or _OVER.search(c.how)))
+def _removals(changes: Iterable[NoteChange], torn: Container[str]) -> Iterator[NoteChange]:
+    "What took away, tore or wrote over a note, whether or not it came back."
+    return (c for c in changes if c.old and c.old != c.new
+            and (not c.new or c.object in torn or _OVER.search(c.how)))
+
 
 # %% ../../nbs/08_store/14_loss.ipynb #8ae24aa6
 def _store(ref: str) -> str: return next((s for s, r in REFS.items() if r == ref), ref)
@@ -76,7 +79,10 @@ def _gone_from(repo: Repo, ref: str, tip: str, kept: str, whole: bool) -> list[L
     here = {obj: blob for obj, _, blob in note_paths(repo, tip)} if tip else dict[str, str]()
     out, mine, plugins = list[Lost](), kept and _stands_on(repo, tip, kept), ref.startswith(MEM)
     found: dict[tuple[str, str], NoteChange] = {}
-    for c in _removals(repo, tip, "" if whole or not mine else kept) if tip else ():
+    changes = [*note_history(repo, tip, "" if whole or not mine else kept)] if tip else []
+    still = read_blobs(repo, {here[c.object] for c in changes if plugins and c.object in here})
+    torn = {obj for obj, blob in here.items() if blob in still and shattered(still[blob])}
+    for c in _removals(changes, torn):
         if c.new or c.object not in here: found.setdefault((c.object, c.old if c.new else ""), c)
     read = read_blobs(repo, {b for c in found.values() for b in (c.old, here.get(c.object, "")) if b})
     texts = {obj: read[blob] for obj, blob in here.items() if blob in read}
@@ -84,7 +90,8 @@ def _gone_from(repo: Repo, ref: str, tip: str, kept: str, whole: bool) -> list[L
         note, now = read.get(c.old, b""), texts.get(c.object, b"")
         texts[c.object] = now + b"\n" + note
         parts = _dropped(note, now) if plugins and c.new else (pieces if plugins else _lines)(note)
-        out.append(Lost(ref, c.object, tuple(parts), c.old, c.how, c.at))
+        how, at = (_TORN, None) if c.object in torn else (c.how, c.at)
+        out.append(Lost(ref, c.object, tuple(parts), c.old, how, at))
     if kept and kept != tip and not (mine and plugins):  # A line of ours is never changed
         how = "the note was written over" if mine else "the ref was removed or set back"
         more = news(repo, tip, kept, _store(ref))

@@ -12,7 +12,7 @@ from typing import Any
 from ..core.memory import as_utc, Memory, Place, repeat_key
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..observability.tracing import span
-from ..text.words import MemoryNames, memory_names, names_of, spaced
+from ..text.words import names_of, spaced
 from .state import State, probably_replaced, refused
 from .cache import recalled
 
@@ -23,29 +23,24 @@ __all__ = ['as_memory', 'refresh', 'search_text', 'patch']
 def _iso(t: datetime | None) -> str | None: return t.isoformat() if t else None
 
 
-_FOUND = ("tier", "activation_count", "last_accessed", "retention_score", "recency", "activation",
-          "importance", "superseded_by", "superseded_kind",
-          "duplicate_of", "consolidated_into", "valid_until", "merged_into")
-
-def _found(d: MemoryMetadata) -> tuple[object, ...]:
-    "What was found out, in the order of `_FOUND`."
+def memory_row(
+    m: Memory,
+    d: MemoryMetadata,
+    stands_in: str,  # The id of the memory that is shown for it
+    version: Sequence[object] = (),  # Its chain, the sources of a merge, and from when to when it is shown
+    repeats: str | None = None,  # The first that says the same
+) -> tuple[object, ...]:
+    "All columns of a memory."
     r = d.retention
-    return (d.tier.value, d.activation_count, _iso(d.last_accessed), r.overall, r.recency, r.activation,
-            r.importance, d.superseded_by, d.superseded_kind,
-            d.duplicate_of, d.consolidated_into, _iso(d.valid_until), d.merged_into)
-
-
-def _memory_row(m: Memory, d: MemoryMetadata, stands_in: str, version: Sequence[object] = (),
-                repeats: str | None = None) -> tuple[object, ...]:
-    *found, until, merged = _found(d)
-    names, title = memory_names(m)
     copies = json.dumps([(p.namespace, p.commit, p.index, p.offset) for p in m.places])
     return (m.id, m.commit_sha, m.namespace, m.summary, m.content, _iso(m.timestamp), m.repo_path, m.spec,
-            m.phase, json.dumps(m.tags), m.status,
-            json.dumps(m.relates_to), len(m.places), *found, stands_in, m.importance, copies,
-            _iso(m.event_time), until, merged,
-            *(version or (m.id, "[]", _iso(m.event_time), until)), repeats, json.dumps(names),
-            json.dumps(sorted(title)), m.utc_offset)
+            m.phase, json.dumps(m.tags), m.status, json.dumps(m.relates_to), len(m.places),
+            d.tier.value, d.activation_count, _iso(d.last_accessed), r.overall, r.recency, r.activation,
+            r.importance, d.superseded_by, d.superseded_kind, d.duplicate_of, d.consolidated_into,
+            stands_in, m.importance, copies, _iso(m.event_time), _iso(d.valid_until), d.merged_into,
+            *(version or (m.id, "[]", _iso(m.event_time), _iso(d.valid_until))), repeats,
+            json.dumps(names_of(m)), m.utc_offset)
+
 
 # %% ../../nbs/08_store/07_tables.ipynb #91d97922
 def _repeats(memories: Iterable[Memory]) -> dict[str, str]:
@@ -118,7 +113,7 @@ def _fts_rows(
         yield -n, spaced(m.summary), spaced(m.content), ""
 
 # %% ../../nbs/08_store/07_tables.ipynb #e7c1d62b
-_COLUMNS = {"memories": 38, "mem_summaries": 18, "mem_edges": 12, "consolidation_runs": 7, "operations": 13}
+_COLUMNS = {"memories": 37, "mem_summaries": 18, "mem_edges": 12, "consolidation_runs": 7, "operations": 13}
 
 
 def _insert(conn: sqlite3.Connection, table: str, rows: Iterable[Sequence[object]],
@@ -129,6 +124,77 @@ def _insert(conn: sqlite3.Connection, table: str, rows: Iterable[Sequence[object
 
 def _insert_texts(conn: sqlite3.Connection, rows: Iterable[Sequence[object]]) -> None:
     conn.executemany("INSERT INTO memories_fts (rowid, summary, content, names) VALUES (?, ?, ?, ?)", rows)
+
+# %% ../../nbs/08_store/07_tables.ipynb #81760108
+@dataclass(frozen=True)
+class Patch:
+    "All that is not in the tables as it should be."
+    memories: Sequence[Memory] = ()  # New ones, oldest first, later than all that are there
+    rows: Iterable[Sequence[object]] = ()  # Of these, in their order
+    changed: Iterable[Sequence[object]] = ()  # Rows of known memories of which something is known anew
+    # Old chain id to the one it has become, for all rows that are there
+    chains: Mapping[str, str] = field(default_factory=dict)
+    edges: Collection[MemoryEdge] = ()  # New ones, or known ones that say something else
+    summaries: Collection[MemorySummary] = ()  # The same
+    retired: Collection[str] = ()  # Ids of summaries that are no longer live
+    runs: Collection[Mapping[str, Any]] = ()  # Records of runs, as in `State.runs`
+    undone: Collection[str] = ()  # Ids of runs that are taken back
+    operations: Iterable[Sequence[object]] = ()  # Rows of the log
+    # JSON values to remember; `tables` says what the tables are made of now
+    keep: Mapping[str, object] = field(default_factory=dict)
+
+
+# %% ../../nbs/08_store/07_tables.ipynb #c28e66c0
+def _change(conn: sqlite3.Connection, p: Patch) -> None:
+    "Rows of known memories."
+    moved = [(new, row) for old, new in p.chains.items() for row,
+             in conn.execute("SELECT rowid FROM memories WHERE supersession_chain_id = ?", (old,))]
+    conn.executemany("UPDATE memories SET supersession_chain_id = ? WHERE rowid = ?", moved)
+    names = ", ".join(c for c, *_ in conn.execute("SELECT * FROM memories LIMIT 0").description)
+    marks = ", ".join("?" * _COLUMNS["memories"])
+    conn.executemany(f"UPDATE memories SET ({names}) = ({marks}) WHERE id = ?",
+                     ((*r, r[0]) for r in p.changed))
+
+
+# %% ../../nbs/08_store/07_tables.ipynb #6f3b93d3
+def _retire(conn: sqlite3.Connection, ids: Iterable[str]) -> None:
+    "Take summaries out, where they are there."
+    for i in ids:
+        for row, title, text, sources in conn.execute(
+            "SELECT rowid, title, told, source_memory_ids FROM mem_summaries WHERE id = ?", (i,)).fetchall():
+            conn.execute(
+                "INSERT INTO memories_fts (memories_fts, rowid, summary, content, names) VALUES ('delete', "
+                "?, ?, ?, '')", (-row, spaced(title), spaced(text)))
+            conn.executemany("DELETE FROM mem_edges WHERE id = ?",
+                             [(f"{i}/{j}",) for j in json.loads(sources)])
+            conn.execute("DELETE FROM mem_summaries WHERE rowid = ?", (row,))
+
+# %% ../../nbs/08_store/07_tables.ipynb #7a0a6221
+def _last(conn: sqlite3.Connection, table: str) -> int:
+    return int(conn.execute(f"SELECT coalesce(max(rowid), 0) FROM {table}").fetchone()[0])
+
+
+def _add(conn: sqlite3.Connection, p: Patch) -> None:
+    "Memories, summaries, and their words."
+    summaries = sorted(p.summaries, key=lambda s: s.id)
+    _insert_texts(conn, _fts_rows(p.memories, summaries,
+                                  (_last(conn, "memories"), _last(conn, "mem_summaries"))))
+    _insert(conn, "memories", p.rows)
+    _insert(conn, "mem_summaries", _summary_rows(summaries))
+
+
+# %% ../../nbs/08_store/07_tables.ipynb #e12c81cd
+def _write(conn: sqlite3.Connection, p: Patch) -> None:
+    "All of it; the transaction is the caller's."
+    _change(conn, p)
+    _retire(conn, {*p.retired, *(s.id for s in p.summaries)})
+    _add(conn, p)
+    _insert(conn, "mem_edges", _edge_rows(p.edges, p.summaries), "INSERT OR REPLACE")
+    _insert(conn, "consolidation_runs", _run_rows(p.runs, p.undone), "INSERT OR REPLACE")
+    _insert(conn, "operations", p.operations, "INSERT OR REPLACE")
+    conn.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)",
+                     [(k, json.dumps(v)) for k, v in p.keep.items()])
+
 
 # %% ../../nbs/08_store/07_tables.ipynb #4a8c5d07
 def refresh(
@@ -144,23 +210,17 @@ def refresh(
     operations: Iterable[Sequence[object]] = (),  # Rows of the log
 ) -> None:
     "Replace the tables by what the state says."
-    summaries = [s for _, s in sorted(state.summaries.items())]
-    first, edges = _repeats(memories), _edge_rows(state.edges.values(), state.summaries.values())
-    rows = (_memory_row(m, metadata[m.id], stand_ins.get(m.id, m.id), versions.get(m.id, ()), first.get(m.id))
+    first = _repeats(memories)
+    rows = (memory_row(m, metadata[m.id], stand_ins.get(m.id, m.id), versions.get(m.id, ()), first.get(m.id))
             for m in memories)
+    keep = {"tables": made_of, "probably_replaced": probably_replaced(state),
+            "refused": sorted(refused(state))}
     with span("index.refresh", memories=len(memories)), conn:
         for table in _COLUMNS: conn.execute(f"DELETE FROM {table}")
         conn.execute("INSERT INTO memories_fts (memories_fts) VALUES ('delete-all')")
-        _insert(conn, "memories", rows)
-        _insert_texts(conn, _fts_rows(memories, summaries))
-        _insert(conn, "mem_summaries", _summary_rows(summaries))
-        _insert(conn, "mem_edges", edges, "INSERT OR REPLACE")
-        _insert(conn, "consolidation_runs", _run_rows(state.runs.values(), state.undone))
-        _insert(conn, "operations", operations)
-        # In the same transaction: never one without the other
-        for key, value in {"tables": made_of, "probably_replaced": probably_replaced(state),
-                           "refused": sorted(refused(state))}.items():
-            conn.execute("INSERT OR REPLACE INTO meta VALUES (?, ?)", (key, json.dumps(value)))
+        _write(conn, Patch(memories, rows, edges=state.edges.values(), summaries=state.summaries.values(),
+                           runs=state.runs.values(), undone=state.undone, operations=operations, keep=keep))
+
 
 # %% ../../nbs/08_store/07_tables.ipynb #f0812626
 _SHAPE = (
@@ -186,11 +246,12 @@ def stored_memories(
     return {r[0]: made(r, *lists) for r, *lists in zip(found, tags, related, copies, strict=True)}
 
 
-def stored_names(conn: sqlite3.Connection) -> dict[str, MemoryNames]:
+def stored_names(conn: sqlite3.Connection) -> dict[str, tuple[str, ...]]:
     "What the memories are called that are no repeats, by id."
-    rows = conn.execute("SELECT id, names, title FROM memories WHERE repeats = id").fetchall()
-    names, titles = (json.loads(f"[{','.join(r[k] for r in rows)}]") for k in (1, 2))
-    return {r[0]: MemoryNames(tuple(n), frozenset(t)) for r, n, t in zip(rows, names, titles, strict=True)}
+    rows = conn.execute("SELECT id, names FROM memories WHERE repeats = id").fetchall()
+    names = json.loads(f"[{','.join(n for _, n in rows)}]")
+    return {i: tuple(n) for (i, _), n in zip(rows, names, strict=True)}
+
 
 # %% ../../nbs/08_store/07_tables.ipynb #5b8e24d8
 def search_text(conn: sqlite3.Connection, query: str) -> list[str]:
@@ -204,80 +265,6 @@ def search_text(conn: sqlite3.Connection, query: str) -> list[str]:
     return [i for i, in conn.execute(sql, ("{summary content} : (" + " ".join(f'"{w}"' for w in words) + ")",
                                      ))]
 
-# %% ../../nbs/08_store/07_tables.ipynb #81760108
-@dataclass(frozen=True)
-class Patch:
-    "All that is not in the tables as it should be."
-    # New ones, oldest first, later than all that are there
-    memories: Sequence[tuple[Memory, MemoryMetadata]] = ()
-    # Known memories of which something is known anew
-    changed: Mapping[str, MemoryMetadata] = field(default_factory=dict)
-    # Memory to the one shown for it; new ones that are not named stand for themselves
-    stands_in: Mapping[str, str] = field(default_factory=dict)
-    # Memory to the first that says the same; living new ones that are not named are the first
-    repeats: Mapping[str, str] = field(default_factory=dict)
-    # As `refresh` takes them, of new and of known memories
-    versions: Mapping[str, Sequence[object]] = field(default_factory=dict)
-    # Old chain id to the one it has become, for all rows that are there
-    chains: Mapping[str, str] = field(default_factory=dict)
-    edges: Sequence[MemoryEdge] = ()  # New ones, or known ones that say something else
-    summaries: Sequence[MemorySummary] = ()  # The same
-    retired: Collection[str] = ()  # Ids of summaries that are no longer live
-    runs: Sequence[Mapping[str, Any]] = ()  # Records of runs, as in `State.runs`
-    operations: Sequence[Sequence[object]] = ()  # Rows of the log
-    # JSON values to remember; `tables` says what the tables are made of now
-    keep: Mapping[str, object] = field(default_factory=dict)
-    near: Mapping[str, bytes] = field(default_factory=dict)  # An embedder's name to the clusters to keep
-
-    def __post_init__(self) -> None:
-        if any(r["kind"] == "undo" for r in self.runs):
-            raise ValueError("a run that is taken back changes rows that no patch names; use index.refresh")
-
-# %% ../../nbs/08_store/07_tables.ipynb #c28e66c0
-def _change(conn: sqlite3.Connection, p: Patch) -> None:
-    "New memories are not there yet, so what a mapping says of them touches nothing."
-    moved = [(new, row) for old, new in p.chains.items() for row,
-             in conn.execute("SELECT rowid FROM memories WHERE supersession_chain_id = ?", (old,))]
-    conn.executemany("UPDATE memories SET supersession_chain_id = ? WHERE rowid = ?", moved)
-    _update(conn, _FOUND, ((*_found(d), i) for i, d in p.changed.items()))
-    _update(conn, ("stands_in",), ((j, i) for i, j in p.stands_in.items()))
-    _update(conn, ("repeats",), ((j, i) for i, j in p.repeats.items()))
-    _update(conn, ("supersession_chain_id", "merge_source_ids", "holds_from", "holds_until"),
-            ((*v, i) for i, v in p.versions.items()))
-
-
-def _update(conn: sqlite3.Connection, columns: Sequence[str], rows: Iterable[Sequence[object]]) -> None:
-    conn.executemany(f"UPDATE memories SET {', '.join(f'{c} = ?' for c in columns)} WHERE id = ?", rows)
-
-# %% ../../nbs/08_store/07_tables.ipynb #6f3b93d3
-def _retire(conn: sqlite3.Connection, ids: Iterable[str]) -> None:
-    "Take summaries out, where they are there."
-    for i in ids:
-        for row, title, text, sources in conn.execute(
-            "SELECT rowid, title, told, source_memory_ids FROM mem_summaries WHERE id = ?", (i,)).fetchall():
-            conn.execute(
-                "INSERT INTO memories_fts (memories_fts, rowid, summary, content, names) VALUES ('delete', "
-                "?, ?, ?, '')", (-row, spaced(title), spaced(text)))
-            conn.executemany("DELETE FROM mem_edges WHERE id = ?",
-                             [(f"{i}/{j}",) for j in json.loads(sources)])
-            conn.execute("DELETE FROM mem_summaries WHERE rowid = ?", (row,))
-
-# %% ../../nbs/08_store/07_tables.ipynb #7a0a6221
-def _last(conn: sqlite3.Connection, table: str) -> int:
-    return int(conn.execute(f"SELECT coalesce(max(rowid), 0) FROM {table}").fetchone()[0])
-
-
-def _add(conn: sqlite3.Connection, p: Patch) -> None:
-    "Memories, summaries, and their words."
-    summaries = sorted(p.summaries, key=lambda s: s.id)
-    _insert_texts(conn, _fts_rows((m for m, _ in p.memories), summaries,
-                                  (_last(conn, "memories"), _last(conn, "mem_summaries"))))
-    def first(m: Memory) -> str | None: return p.repeats.get(m.id, m.id if m.status != "tombstone" else None)
-    _insert(conn, "memories",
-            (_memory_row(m, d, p.stands_in.get(m.id, m.id), p.versions.get(m.id, ()), first(m)) for m,
-             d in p.memories))
-    _insert(conn, "mem_summaries", _summary_rows(summaries))
-
 # %% ../../nbs/08_store/07_tables.ipynb #1549218f
 def patch(
     conn: sqlite3.Connection,
@@ -285,16 +272,11 @@ def patch(
     upon: str | None = None,  # What the tables must be made of, as `refresh` was told; none: whatever it is
 ) -> bool:  # Was it written? Not where the tables are made of something else by now
     "Bring the tables of `index` to what the patch says."
-    with span("index.refresh", memories=len(p.memories) + len(p.changed)), conn:
+    if any(r["kind"] == "undo" for r in p.runs):
+        raise ValueError("a run that is taken back changes rows that no patch names; use index.refresh")
+    with span("index.refresh", memories=len(p.memories)), conn:
         conn.execute("BEGIN IMMEDIATE")
         if upon is not None and recalled(conn, "tables") != upon: return False
-        _change(conn, p)
-        _retire(conn, {*p.retired, *(s.id for s in p.summaries)})
-        _add(conn, p)
-        _insert(conn, "mem_edges", _edge_rows(p.edges, p.summaries), "INSERT OR REPLACE")
-        _insert(conn, "consolidation_runs", _run_rows(p.runs), "INSERT OR REPLACE")
-        _insert(conn, "operations", p.operations, "INSERT OR REPLACE")
-        conn.executemany("INSERT OR REPLACE INTO meta VALUES (?, ?)",
-                         [(k, json.dumps(v)) for k, v in p.keep.items()])
-        conn.executemany("INSERT OR REPLACE INTO near VALUES (?, ?)", p.near.items())
+        _write(conn, p)
     return True
+

@@ -4,7 +4,7 @@
 
 # %% ../../nbs/08_store/08_versions.ipynb #990630ec
 from __future__ import annotations
-import json, re
+import json
 from collections import Counter, defaultdict
 from collections.abc import Callable, Collection, Container, Iterable, Iterator, Mapping, Sequence
 from datetime import datetime
@@ -13,13 +13,9 @@ from ..core.memory import Memory, UTC, as_utc, digest
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from .events import Events
 from .state import State, forgotten, record_value, run_records
-from ..text.factuality import hedge
-from ..text.words import names_of, references
-from ..text.topics import content_stems, GENERIC_STEMS, own_sentences, topic_of
-from ..text.words import title_words
 
 # %% auto #0
-__all__ = ['Operation', 'operations_of', 'holds_since', 'versions_of', 'replacements', 'taken_back', 'metadata_of']
+__all__ = ['Operation', 'operations_of', 'holds_since', 'versions_of', 'replacements', 'metadata_of']
 
 # %% ../../nbs/08_store/08_versions.ipynb #0bbbeaec
 class Operation(NamedTuple):
@@ -258,63 +254,6 @@ def replacements(edges: Iterable[MemoryEdge], when: Mapping[str, datetime]) -> d
                                   key=lambda x: (x.kind == "full", when[x.source_id], x.source_id))
     return by
 
-# %% ../../nbs/08_store/08_versions.ipynb #a8e977ba
-_WITHDRAWS = re.compile(
-    r"(?i)\b(?:withdr(?:a?wn?s?|ew|awing)|rescind(?:s|ed|ing)?|revok(?:e|es|ed|ing)|annul(?:s|led|ling)?|"
-    r"call(?:s|ed|ing)? off"
-    r"|cancel(?:s|l?ed)|tak(?:e|es|en|ing) back|took back|undone|not .{0,60}after "
-    r"all|n['’]t .{0,60}after all)\b")
-_GOES_ON = re.compile(
-    r"(?i)\b(?:continues?|go(?:es)? on|carr(?:y|ies) on|(?:stays?|remains?)(?! "
-    r"(?:out|off|away|dead|gone|removed|retired|disabled))"
-    r"|holds|stands|applies|(?:back )?in force|valid|as before|keeps?|kept)\b")
-_INSTEAD = re.compile(r"(?i)\b(?:instead|in favou?r of|replaced by)\b")
-# Of what goes on: "without interruption" is no denial of it
-_DENIED = re.compile(r"(?i)\b(?:not|no|never|nothing|neither|nor|cannot)\b|n['’]t\b")
-_CLAUSES = re.compile(r"[,;:()]\s|\s(?:and|but|while|so)\s")
-
-# %% ../../nbs/08_store/08_versions.ipynb #1113ada4
-def _goes_on(
-    first: Memory,
-    second: Memory,  # Replaced the first
-    third: Memory,  # Withdraws the second
-) -> str:  # The clause that says so; empty without one
-    "Does a memory that withdraws another say that what that one replaced goes on?"
-    a, b = topic_of(first), topic_of(second)
-    if (title_words(_WITHDRAWS.sub(" ", third.summary)) - a.all - b.all - GENERIC_STEMS
-        or any(_INSTEAD.search(s.line) for s in own_sentences(third))):
-        return ""
-    own = a.subject - b.subject - GENERIC_STEMS
-    for clause in (c for s in own_sentences(third) if not hedge(s.line) for c in _CLAUSES.split(s.line)):
-        if not _GOES_ON.search(clause) or _DENIED.search(clause): continue
-        said = content_stems(clause) - GENERIC_STEMS
-        if (own & said or len(said & a.all) > 1 and not said & (b.subject - a.all)
-            or {r.name for r in references(clause)} & {*names_of(first)}):
-            return clause
-    return ""
-
-# %% ../../nbs/08_store/08_versions.ipynb #81effaef
-def taken_back(
-    there: Mapping[str, Memory],  # By id
-    edges: Iterable[MemoryEdge],
-# Edges that no longer count, and those of which that is not sure, by id
-) -> tuple[set[str], dict[str, MemoryEdge]]:
-    "The supersessions whose newer memory was withdrawn."
-    of: dict[str, list[MemoryEdge]] = defaultdict(list)
-    for e in edges:
-        if e.edge_type == EdgeType.SUPERSEDES: of[e.source_id].append(e)
-    over, asked = set[str](), dict[str, MemoryEdge]()
-    for third in sorted(of, key=lambda i: (there[i].event_time, i), reverse=True):
-        gone = {e.target_id for e in of[third] if e.id not in over and e.kind == "full"}
-        back = [e.target_id for e in of[third] if e.target_id in gone and e.code == "E"
-                and _WITHDRAWS.search(e.span or "")]
-        for f in (f for second in back for f in of.get(second, ()) if f.target_id not in gone):
-            if _goes_on(there[f.target_id], there[f.source_id], there[third]): over.add(f.id)
-            elif f.kind == "full": asked[f.id] = f
-    left = Counter(e.target_id for found in of.values() for e in found if e.kind == "full"
-                   and e.id not in over)
-    return over, {i: f for i, f in asked.items() if i not in over and left[f.target_id] == 1}
-
 # %% ../../nbs/08_store/08_versions.ipynb #168697a5
 _T = TypeVar("_T")
 
@@ -359,10 +298,8 @@ def metadata_of(
     there = {m.id: m for m in memories}
     when, inside = {i: m.event_time for i,
                     m in there.items()}, [e for e in edges if e.source_id in there and e.target_id in there]
-    over, _ = taken_back(there, inside)
-    counted = [e for e in inside if e.id not in over]
-    by, last = replacements(counted, when), _last_used(inside, when, state)
-    ended = replaced_at((e for e in counted if e.edge_type == EdgeType.SUPERSEDES), when)
+    by, last = replacements(inside, when), _last_used(inside, when, state)
+    ended = replaced_at((e for e in inside if e.edge_type == EdgeType.SUPERSEDES), when)
     # What repeated a forgotten memory, or went into it, stands again
     stays = [e for e in inside if there[e.target_id].status != "tombstone"]
     copy_of = {e.source_id: e.target_id for e in stays if e.edge_type == EdgeType.DUPLICATE_OF}

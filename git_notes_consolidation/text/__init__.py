@@ -3,7 +3,7 @@ from git_notes_consolidation import lazy_names
 
 __getattr__, __dir__, __all__ = lazy_names(__name__, {
     "words": "word_set Sentence split_sentences Reference references document_head document_kind names_of "
-        "mentions stem stems_of words_of title_words mentions_title MemoryNames memory_names STOP_WORDS "
+        "mentions stem stems_of words_of title_words mentions_title STOP_WORDS "
         "LIGHT_VERBS NEGATIONS MODALS",
     "facts": "parse_number quantity Fact find_facts same_value Frame frame frame_stems normal_name",
     "topics": "Topic topic_of own_sentences OwnSentence content_stems other_subject any_of Scope scope "

@@ -13,7 +13,7 @@ from ..core.memory import Memory
 # %% auto #0
 __all__ = ['MODALS', 'STOP_WORDS', 'LIGHT_VERBS', 'NEGATIONS', 'word_set', 'Sentence', 'split_sentences', 'Reference',
            'references', 'document_head', 'names_of', 'document_kind', 'mentions', 'stem', 'words_of', 'title_words',
-           'MemoryNames', 'memory_names', 'stems_of', 'mentions_title']
+           'stems_of', 'mentions_title']
 
 # %% ../../nbs/04_text/01_words.ipynb #c155ada0
 def word_set(
@@ -289,17 +289,6 @@ def title_words(
     if _FILE_NAME.fullmatch(rest.strip()): rest = re.sub(r"[-_]", " ", rest)  # 0007-serve-with-flask
     return frozenset(stem(w) for w in words_of(rest) if w in NEGATIONS or w not in STOP_WORDS
                      and w not in LIGHT_VERBS)
-
-# %% ../../nbs/04_text/01_words.ipynb #7781742c
-class MemoryNames(NamedTuple):
-    "Under what a memory is known."
-    names: tuple[str, ...]
-    title: frozenset[str]  # The stems of its title
-
-
-def memory_names(memory: Memory) -> MemoryNames:
-    "What a memory is called."
-    return MemoryNames(names_of(memory), title_words(memory.summary))
 
 # %% ../../nbs/04_text/01_words.ipynb #cc22e4f9
 def stems_of(text: str) -> list[str]:

@@ -13,7 +13,7 @@ from typing import Any
 from ..core.models import EdgeType, MemoryEdge
 from ..core.memory import Memory
 from ..store.state import State
-from ..store.versions import metadata_of, taken_back
+from ..store.versions import metadata_of
 
 # %% auto #0
 __all__ = ['connected', 'Chain']
@@ -109,10 +109,9 @@ def _edges_between(memories: Mapping[str, Memory], edges: Iterable[MemoryEdge]) 
 
 def _versions(memories: Mapping[str, Memory], inside: Sequence[MemoryEdge]) -> dict[str, Version]:
     "Each memory as a version, by id."
-    over, _ = taken_back(memories, inside)
     meta = metadata_of(memories.values(), inside, (), State())
     ties: dict[str, dict[str, set[str]]] = defaultdict(lambda: defaultdict(set))
-    for e in (e for e in inside if e.id not in over):
+    for e in inside:
         here, there = _ROLES.get(e.edge_type) or _ROLES[e.kind or "partial"]
         ties[e.source_id][here].add(e.target_id)
         ties[e.target_id][there].add(e.source_id)
@@ -131,7 +130,6 @@ class Chain:
     id: str  # Its first member's
     versions: tuple[Version, ...]  # By (valid_from, id)
     edges: tuple[MemoryEdge, ...] = ()  # Supersessions and merges, by id
-    taken_back: frozenset[str] = frozenset()  # Ids of those that no longer count
 
     @property
     def heads(self) -> tuple[Version, ...]:
@@ -146,8 +144,7 @@ class Chain:
         "For JSON."
         return {"chain": self.id, "versions": [v.to_dict() for v in self.versions],
                 "current": [v.id for v in self.heads],
-                "edges": [{"id": e.id} | e.to_dict() | {"taken_back": e.id in self.taken_back}
-                          for e in self.edges]}
+                "edges": [{"id": e.id} | e.to_dict() for e in self.edges]}
 
 # %% ../../nbs/16_writing/02_history.ipynb #be39c06f
 def chain_of(
@@ -165,8 +162,7 @@ def chain_of(
     # The others only repeat one of these
     mine = [v for v in found.values() if v.id in linked or v.held_from is None] or [*found.values()]
     mine.sort(key=lambda v: (v.valid_from, v.id))
-    return Chain(mine[0].id, tuple(mine), tuple(sorted(links, key=lambda e: e.id)),
-                 frozenset(taken_back(group, links)[0]))
+    return Chain(mine[0].id, tuple(mine), tuple(sorted(links, key=lambda e: e.id)))
 
 # %% ../../nbs/16_writing/02_history.ipynb #b51f3e72
 def known_at(
@@ -189,8 +185,8 @@ def _reasons(chain: Chain) -> dict[str, str]:
     out = defaultdict[str, list[str]](list)
     for e in chain.edges:
         older, newer = hidden_and_shown(e)
-        how = ("merged into" if e.edge_type == EdgeType.MERGED_INTO else "no longer replaced by"
-               if e.id in chain.taken_back else "replaced by" if e.kind == "full" else "in part replaced by")
+        how = ("merged into" if e.edge_type == EdgeType.MERGED_INTO
+               else "replaced by" if e.kind == "full" else "in part replaced by")
         words = f"“{e.span}”" if e.span else e.reason
         out[older].append(f"{how} {newer[:12]}{f': {words}' if words else ''}")
     return {i: "; ".join(rows) for i, rows in out.items()}

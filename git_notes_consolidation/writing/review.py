@@ -15,7 +15,7 @@ from ..core.memory import Author, Memory
 from ..core.models import EdgeType, Judgment, MemoryEdge
 from ..supersession.judge import repeat_key
 from ..supersession.editions import untouched_items
-from ..store.versions import standing, taken_back
+from ..store.versions import standing
 from ..consolidation.scan import View, living_memories
 from ..consolidation.status import NeedsConfirmation, questions, undo
 from .history import _edges_between, edges_by_memory, hidden_and_shown
@@ -70,9 +70,7 @@ class _Web:
 # %% ../../nbs/16_writing/04_review.ipynb #df8578d7
 def _web(v: View) -> _Web:
     there = {m.id: m for m in v.scan.memories}
-    inside = _edges_between(there, v.state.edges.values())
-    past, _ = taken_back(there, inside)
-    return _Web(v, there, edges_by_memory(e for e in inside if e.id not in past))
+    return _Web(v, there, edges_by_memory(_edges_between(there, v.state.edges.values())))
 
 # %% ../../nbs/16_writing/04_review.ipynb #19200087
 def _missing(w: _Web, *ids: str) -> str:  # Empty where all are there
@@ -138,19 +136,18 @@ _ASKS = {"supersedes": "replaces?", "duplicate_of": "says the same?", "merged_in
 class Proposal:
     "What an answer to a question would change."
     question: Mapping[str, Any]  # As `questions` lists it
-    case: str  # edge, withdrawn, returned, merge or summary
+    case: str  # edge, returned, merge or summary
     words: str  # In a sentence
     short: str  # In a few words
     made: tuple[MemoryEdge, ...] = ()
     ended: tuple[MemoryEdge, ...] = ()
     hides: tuple[str, ...] = ()  # Memories that are no longer told as current
-    shows: tuple[str, ...] = ()  # Memories that are again
     refused: str = ""  # Why it cannot be accepted as it stands
 
     def asks(self) -> str:
         "The question in two words."
         kind = str(self.question.get("type", ""))
-        if self.case in ("withdrawn", "returned"): return "holds again?"
+        if self.case == "returned": return "holds again?"
         if kind == "supersedes" and self.question.get("kind_of") == "partial": return "replaces a part?"
         return _ASKS.get(kind, f"{kind.replace('_', ' ')}?")
 
@@ -206,19 +203,7 @@ def _edge_proposal(w: _Web, q: Mapping[str, Any], e: MemoryEdge, without: Collec
                 "archives the older, and the newer stands in its place", (e,), hides=(e.target_id,))
 
 # %% ../../nbs/16_writing/04_review.ipynb #a04e08ca
-_WITHDRAWN, _RETURNED = "it was withdrawn", "said again after it was replaced"
-
-
-def _withdrawal_proposal(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
-    "The edge is ended."
-    new, old, held = w.title(e.source_id), w.title(e.target_id), w.view.state.edges.get(e.id)
-    if held is None:
-        return _refusal(q, "withdrawn", f"{new} does not replace {old} any more; reject the question, or let "
-                                        f"gnc consolidate close it")
-    if why := _missing(w, e.target_id): return _refusal(q, "withdrawn", why)
-    shows = (e.target_id,) if len(w.over(e.target_id)) == 1 else ()
-    return Proposal(q, "withdrawn", f"{old} holds again: that {new} replaced it is ended.",
-                    "the older holds again, and the newer stays beside it", ended=(held,), shows=shows)
+_RETURNED = "said again after it was replaced"
 
 
 def _return_proposal(w: _Web, q: Mapping[str, Any], e: MemoryEdge) -> Proposal:
@@ -268,7 +253,6 @@ def _proposal(w: _Web, q: Mapping[str, Any]) -> Proposal:
         return _refusal(q, "edge", _missing(w, e.source_id, e.target_id))
     if e.edge_type == EdgeType.MERGED_INTO: return _merge_proposal(w, q, e)
     why, again = str(q.get("reason", "")), w.there[e.source_id].event_time
-    if why.startswith(_WITHDRAWN): return _withdrawal_proposal(w, q, e)
     late = (e.edge_type == EdgeType.DUPLICATE_OF
             and any(w.there[i].event_time <= again and i != e.source_id for i in w.replacers(e.target_id)))
     return _return_proposal(w, q, e) if late or why.startswith(_RETURNED) else _edge_proposal(w, q, e)
@@ -294,7 +278,6 @@ def word_diff(older: str, newer: str) -> str:  # Empty where the two have little
         if op == "equal": out += now
         else: out += f" [-{was}-]" * bool(was) + f" {{+{now.strip()}+}}" * bool(now)
     return out.strip()
-
 
 # %% ../../nbs/16_writing/04_review.ipynb #7f91e1f7
 def _excluded_edges(w: _Web, p: Proposal) -> list[MemoryEdge]:
@@ -331,7 +314,6 @@ def _operation(w: _Web, p: Proposal, verdict: str) -> tuple[str, str]:
     "Operation and target."
     kind = p.made[0].edge_type if p.made else None
     if verdict == "rejected": return "NOOP", _memories_of(w, p.question)[-1]
-    if p.case == "withdrawn" and p.ended: return "UPDATE", p.ended[0].target_id
     if kind == EdgeType.SUPERSEDES: return "SUPERSEDE", p.made[0].source_id
     return "NOOP", p.made[0].target_id if kind == EdgeType.DUPLICATE_OF else _memories_of(w, p.question)[0]
 
@@ -479,10 +461,6 @@ ANSWERS: dict[str, tuple[EdgeType | None, Literal["full", "partial"] | None]] = 
 
 def _declined(w: _Web, q: Mapping[str, Any]) -> Proposal:
     "What a no would do."
-    kept = w.view.state.edges.get(str(q["id"])) if str(q.get("reason", "")).startswith(_WITHDRAWN) else None
-    if kept:
-        return Proposal(q, "edge", f"{w.title(kept.source_id)} goes on replacing {w.title(kept.target_id)}.",
-                        "stays as it is", (replace(kept, consolidation_run_id=None),))
     return Proposal(q, "edge" if q.get("what") != "summary" else "summary",
                     "Everything stays as it is, and no run asks again.", "stays as it is")
 
@@ -501,7 +479,6 @@ def _other(w: _Web, q: Mapping[str, Any], as_: str, swap: bool = False, span: st
     if swap: told = replace(told, source_id=e.target_id, target_id=e.source_id, span=None)
     p = _edge_proposal(w, q, told, {x.id for x in live})
     return replace(p, ended=(*p.ended, *(x for x in live if x.id not in {f.id for f in p.made})))
-
 
 # %% ../../nbs/16_writing/04_review.ipynb #22892ac4
 def answer(
@@ -526,7 +503,6 @@ def answer(
     overrule(service, id, dry_run)
     return service.commit(draft, session, dry_run)
 
-
 # %% ../../nbs/16_writing/04_review.ipynb #3d62e1ff
 def accept(service: WritingService, id: str, *said: Any, **kw: Any) -> WriteResult:
     "Yes: what the question proposes is done."
@@ -536,7 +512,6 @@ def accept(service: WritingService, id: str, *said: Any, **kw: Any) -> WriteResu
 def reject(service: WritingService, id: str, *said: Any, **kw: Any) -> WriteResult:
     "No: no run makes it, and none asks again."
     return answer(service, id, "no", *said, **kw)
-
 
 # %% ../../nbs/16_writing/04_review.ipynb #56b1dc92
 def too_many(

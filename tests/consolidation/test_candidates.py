@@ -10,7 +10,7 @@ from dataclasses import dataclass, replace
 from helpers import ROOT, add_memories
 from test_service import tangle
 from git_notes_consolidation.consolidation import service
-from git_notes_consolidation.consolidation.relate import _pairs_by_name, _pairs_by_title, candidates
+from git_notes_consolidation.consolidation.relate import candidates
 from git_notes_consolidation.consolidation.scan import Scanned, living_memories
 from git_notes_consolidation.core.memory import SAMPLE_NOW, mem, sample_memories
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
@@ -82,9 +82,8 @@ def test_the_candidates_of_a_memory_depend_on_what_is_older(embedder, k):
 @pytest.mark.slow
 def test_whatever_the_judge_can_read_as_a_name_is_a_candidate():
     ms = living_memories([*documents(fixture("dev")), *sample_memories()])
-    by_name = {*_pairs_by_name(ms), *_pairs_by_title(ms)}
     read = {(a, b) for a, m in enumerate(ms) for b in range(a) if explicit_claims(ms[b], m)}
-    assert len(read) > 40 and read <= by_name
+    assert len(read) > 40 and read <= found(scanned(ms))
 
 
 @pytest.mark.slow

@@ -1,8 +1,8 @@
-"""A decision taken back: what it had replaced holds again, or somebody is asked."""
+"""A decision that is said again after it was replaced, and a chain of three."""
 import shutil
 
 import pytest
-from calls import new_repo, run, serve, state_of
+from calls import new_repo, run, state_of
 from helpers import add_memories
 from test_service import edges, memory
 
@@ -11,7 +11,6 @@ from git_notes_consolidation.core.memory import mem
 from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.consolidation.stores import MetadataStore
-from git_notes_consolidation.consolidation.status import undo
 
 
 @pytest.fixture
@@ -32,62 +31,16 @@ def test_a_decision_taken_back_stays_current_and_raises_a_question(tmp_path):
     assert MetadataStore(open_repo(home)).get(second).tier != MemoryTier.ARCHIVED and not run(home, full=True).changed
 
 
-def withdrawal(text="Flask stays the server of the API."):
-    "A, B in place of A, and C that takes B back."
-    return [mem("ADR-001: Serve the API with Flask", "It is small.", days_ago=90),
-            mem("ADR-002: Serve the API with FastAPI", "Supersedes ADR-001.", days_ago=80),
-            mem("ADR-002 withdrawn", f"We will not move after all: ADR-002 is withdrawn. {text}", days_ago=20)]
-
-
 def current(home):
     known = MetadataStore(open_repo(home)).all()
     return {m.summary for m in read_memories(open_repo(home)).memories if not known[m.id].superseded_by}
 
 
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("order", [(0, 1, 2), (2, 1, 0), (1, 2, 0)])
-def test_what_a_withdrawn_decision_had_replaced_holds_again(tmp_path, order):
-    memories = withdrawal()
-    one, more = new_repo(tmp_path / "one", memories), new_repo(tmp_path / "more")
-    run(one)
-    for i in order:
-        add_memories(more, [memories[i]])
-        run(more)
-    for home in (one, more):
-        assert current(home) == {"ADR-001: Serve the API with Flask", "ADR-002 withdrawn"} and len(edges(home)) == 2
-        known, (flask, fastapi) = MetadataStore(open_repo(home)).all(), (memory(home, f"ADR-00{i}: Serve").id for i in (1, 2))
-        assert known[flask].tier.rank < known[fastapi].tier.rank and not state_of(home).reviews and not run(home, full=True).changed
-
-
-@pytest.mark.slow
-def test_a_withdrawal_undone_or_itself_withdrawn_brings_the_replacement_back(tmp_path):
-    home = new_repo(tmp_path, withdrawal()[:2])
-    run(home)
-    add_memories(home, withdrawal()[2:])
-    undo(serve(home), run(home).run_id)
-    assert current(home) == {"ADR-002: Serve the API with FastAPI", "ADR-002 withdrawn"}
-    last = mem("ADR-005: ADR-004 is withdrawn", "ADR-004 is withdrawn, FastAPI stays the server of the API.", days_ago=5)
-    again = withdrawal()[:2] + [mem("ADR-004: ADR-002 is withdrawn", "ADR-002 is withdrawn, Flask stays the server of the API.", days_ago=20), last]
-    home = new_repo(tmp_path / "again", again)
-    run(home)
-    assert current(home) == {"ADR-002: Serve the API with FastAPI", last.summary}
-
-
-@pytest.mark.slow(after=1)
-@pytest.mark.parametrize("text", ["Both developers left.", "Flask does not stay.", "Flask might stay.", "Django instead; Flask stays in the tests."])
-def test_a_withdrawal_that_does_not_say_what_holds_is_a_question(tmp_path, text):
-    home = new_repo(tmp_path, withdrawal(text))
-    run(home)
-    assert current(home) == {"ADR-002 withdrawn"}
-    (review,) = state_of(home).reviews.values()
-    assert (review["source"], review["target"]) == tuple(memory(home, f"ADR-00{i}: Serve").id for i in (2, 1))
-    assert "does the older one hold again?" in review["reason"] and not run(home, full=True).changed
-
-
 def test_in_a_chain_of_three_decisions_the_first_stays_outdated(tmp_path):
     text = "Supersedes ADR-002. Flask stays in the tests, as before; orders may be cancelled or taken back."
     third = mem("ADR-003: Serve the API with Litestar", text, days_ago=20)
-    home = new_repo(tmp_path, [*withdrawal()[:2], third])
+    home = new_repo(tmp_path, [mem("ADR-001: Serve the API with Flask", "It is small.", days_ago=90),
+                               mem("ADR-002: Serve the API with FastAPI", "Supersedes ADR-001.", days_ago=80), third])
     run(home)
     assert current(home) == {third.summary} and not state_of(home).reviews
 

@@ -60,11 +60,13 @@ def difference(old, new):
     for i in known: became[old.versions[i][0]].add(new.versions[i][0])
     chains = {a: next(iter(b)) for a, b in became.items() if len(b) == 1 and b != {a}}
     moved = {i: (chains.get(row[0], row[0]), *row[1:]) for i, row in old.versions.items()}
-    stands = changed({i: old.stands.get(i, i) for i in known}, {m.id: new.stands.get(m.id, m.id) for m in new.memories})
-    return Patch([(m, new.meta[m.id]) for m in new.memories if m.id not in known], {i: d for i, d in changed(old.meta, new.meta).items() if i in known},
-                 {i: j for i, j in stands.items() if i in known or i != j}, changed(old.repeats, new.repeats), changed(moved, new.versions), chains,
+    def row(w, m, version): return store_tables.memory_row(m, w.meta[m.id], w.stands.get(m.id, m.id), version, w.repeats.get(m.id))
+    was = {m.id: row(old, m, moved[m.id]) for m in old.memories}
+    now = {m.id: row(new, m, new.versions[m.id]) for m in new.memories}
+    fresh = [m for m in new.memories if m.id not in known]
+    return Patch(fresh, [now[m.id] for m in fresh], [r for i, r in now.items() if i in known and r != was[i]], chains,
                  [*changed(old.edges, new.edges).values()], [*changed(old.summaries, new.summaries).values()], [*(old.summaries.keys() - new.summaries.keys())],
-                 [*changed(old.runs, new.runs).values()], [*changed(old.operations, new.operations).values()], {"tables": new.made_of})
+                 [*changed(old.runs, new.runs).values()], (), [*changed(old.operations, new.operations).values()], {"tables": new.made_of})
 
 
 def rows(conn):
@@ -176,8 +178,8 @@ def test_an_error_anywhere_changes_nothing():
             if done: break
     assert done and stopped > 5
     with closing(old.fill(index.in_memory())) as conn:
-        for wrong in (replace(change, keep={"x": object()}), replace(change, operations=[("one",)]), replace(change, versions={old.memories[0].id: ("a",)}),
-                      replace(change, memories=[(old.memories[0], old.meta[old.memories[0].id])])):
+        for wrong in (replace(change, keep={"x": object()}), replace(change, operations=[("one",)]), replace(change, changed=[("a",)]),
+                      replace(change, rows=[*change.rows, change.rows[0]])):
             with pytest.raises((TypeError, sqlite3.Error)): patch(conn, wrong)
             assert rows(conn) == before
         assert patch(conn, change) and rows(conn) == after

@@ -32,9 +32,6 @@ STAGING = [mem("Where the staging cluster lives", "Staging lives in eu-west-1 wi
            mem("Staging cluster", "Staging lives in eu-central-1 with one database.", days_ago=40)]
 RETURNED = [mem("ADR-001: Serve with Flask", "It is small.", days_ago=300), mem("ADR-002: Serve with FastAPI", "Supersedes ADR-001.", days_ago=100),
             mem("ADR-001: Serve with Flask", "It is small.", days_ago=90)]
-WITHDRAWN = [mem("ADR-001: Serve the API with Flask", "It is small.", days_ago=190),
-             mem("ADR-002: Serve the API with FastAPI", "Supersedes ADR-001.", days_ago=180),
-             mem("ADR-002 withdrawn", "We will not move after all: ADR-002 is withdrawn. Both developers left.", days_ago=120)]
 HOSTILE = [m for n, (what, one, two) in enumerate((("cart", "7 days", "30 days"), ("retry", "5 times", "9 times"), ("backup", "one region", "two regions")))
            for m in (mem(f"Where the {what} service keeps its limit", f"The {what} limit is {one} with one database.", days_ago=90 - n),
                      mem(f"{what.title()} service limit",
@@ -93,7 +90,7 @@ def ask(w, new, old, type_, kind=None):
 def templates(tmp_path_factory):
     "A repository for each kind of question; not to be written to."
     place, out = tmp_path_factory.mktemp("review"), {}
-    for name, memories in {"unsure": STAGING, "returned": RETURNED, "withdrawn": WITHDRAWN, "undone": story()}.items():
+    for name, memories in {"unsure": STAGING, "returned": RETURNED, "undone": story()}.items():
         out[name] = committed(place / name, memories)
         first = run(out[name])
         if name == "undone": undo(serve(out[name]), first.run_id); run(out[name])
@@ -137,14 +134,14 @@ def test_an_unsure_replacement_is_made_as_it_was_judged(home):
 
 
 @pytest.mark.slow(after=1)
-@pytest.mark.parametrize("name", ["unsure", "returned", "withdrawn", "merge"])
+@pytest.mark.parametrize("name", ["unsure", "returned", "merge"])
 def test_a_no_changes_nothing_and_nobody_asks_again(copy, name):
     home = copy(name)
     [p] = asked(home)
     before = state_of(home)
     r = reject(writer(home), p.question["id"], "two clusters")
     after = state_of(home)
-    assert (r.operation, set(after.edges), after.reviews) == ("NOOP", set(before.edges), {}) and after.verdicts == {p.question["id"]: name == "withdrawn"}
+    assert (r.operation, set(after.edges), after.reviews) == ("NOOP", set(before.edges), {}) and after.verdicts == {p.question["id"]: False}
     assert holds(after)[3] == holds(before)[3] and not broken(home)
     settled(home)
     undo(serve(home), r.run_id)
@@ -160,7 +157,7 @@ def test_a_question_that_makes_no_sense_is_shown_and_refused(home, wrong):
 
 
 @pytest.mark.slow(after=1)
-@pytest.mark.parametrize("name", ["unsure", "returned", "withdrawn", "merge", "undone"])
+@pytest.mark.parametrize("name", ["unsure", "returned", "merge", "undone"])
 def test_a_yes_taken_back_leaves_everything_as_it_was(copy, name):
     home = copy(name)
     before, now = state_of(home), known(home)
