@@ -207,7 +207,7 @@ def _notes(repo: Repo, s: Snapshot) -> Iterator[Finding]:
     if gone := missing_memories(repo):
         what, _, heals = gone.partition("; ")
         yield Finding("notes", "broken", f"{what[0].upper()}{what[1:]}.", heals.partition(": ")[2])
-    yield from note_findings(repo, s.scan, s.notes)
+    yield from note_findings(s.scan, s.notes)
     yield from reader_findings(s.notes, plugin_readings(s.notes))
     yield from index_findings(repo.cache_dir / "index.db", s.scan, in_folders(s.notes))
 
