@@ -232,10 +232,11 @@ async function render({model, el}) {
     if (fresh) for (const e of ["plotly_click", "plotly_selected"]) box.on(e, pick);
   };
   const fit = () => el.clientWidth && shown === spec.get("value") ? Plotly.Plots.resize(box) : draw();
+  const soon = () => requestAnimationFrame(fit);  // Hidden and shown again within a frame is no new size
   const watch = new ResizeObserver(fit);
   watch.observe(el);
-  spec.on("change:value", draw);
-  return () => { watch.disconnect(); spec.off("change:value", draw); Plotly.purge(box); };
+  spec.on("change:value", soon);
+  return () => { watch.disconnect(); spec.off("change:value", soon); Plotly.purge(box); };
 }
 export default { render };
 """

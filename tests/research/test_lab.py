@@ -134,6 +134,8 @@ def watched(server, browser):
 LATE = """const made = URL.createObjectURL.bind(URL);
 URL.createObjectURL = b => made(b.type === "text/javascript" ? new Blob(["await new Promise(r => setTimeout(r, 4000));\\n", b], {type: b.type}) : b)"""
 
+BUSY = "() => { setTimeout(() => { const t = Date.now(); while (Date.now() - t < 3000); }, 5) }"  # Then all that the kernel said comes in one frame
+
 
 @pytest.mark.parametrize("width", [1280, 390])
 def test_no_figure_stays_blank_where_its_script_is_late(server, browser, width):
@@ -168,6 +170,7 @@ def test_a_memory_file_of_ones_own_is_on_the_first_screen(server, browser, tmp_p
     assert box["y"] < 500 and "MEMORY.md:7: Events between" in page.evaluate(last)[0]
     page.fill(".gnc-file-path input", str(tmp_path))
     page.keyboard.press("Enter")
+    page.evaluate(BUSY)
     page.wait_for_selector(".gnc-file-note:has-text('10 entries')", timeout=30_000)
     page.wait_for_function(f"() => {last}.length === 10", timeout=10_000)
     page.evaluate("g => g.emit('plotly_click', {points: [{customdata: 3}]})", page.query_selector(".gnc-file-chart .js-plotly-plot"))
