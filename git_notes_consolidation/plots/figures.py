@@ -259,7 +259,7 @@ def cluster_map(
     points: np.ndarray,  # (n, 2), from `umap_layout`
     labels: Sequence[int],  # Cluster of each point, −1 for none
     hover: Sequence[str] | None = None,  # Shown under the pointer
-    superseded: Sequence[bool] | None = None,  # Marked with a cross
+    superseded: Sequence[bool] | None = None,  # Greyed, with a cross
     names: Mapping[int, str] | None = None,  # Of the clusters that are to be seen, seven at most
     *,
     others: Mapping[str, Sequence[str]] | None = None,  # What else may colour the points: {"tier": […]}
@@ -273,16 +273,16 @@ def cluster_map(
     def dots(name: str, mask: np.ndarray, marker: dict[str, Any], **more: Any) -> dict[str, Any]:
         x, y = at[mask].astype(np.float32).T
         return {"type": "scattergl" if len(at) > 3000 else "scatter", "mode": "markers", "name": name,
-                "x": x, "y": y, "hoverinfo": "skip", "marker": marker} | more
+                "x": x, "y": y, "hoverinfo": "skip", "marker": marker,
+                "customdata": np.flatnonzero(mask).astype(np.int32)} | more
     traces = [dots(f"{short_label(name, 30)} ({mask.sum()})", mask, look, visible=way == "topic")
               for way, groups in ways.items() for name, mask, look in groups]
     always: list[dict[str, Any]] = [arrows_between(at, arrows)] if arrows else []
     if superseded is not None and any(superseded):
-        cross = {"symbol": "x-thin", "size": 10, "line": {"width": 1.5, "color": "#000"}}
+        cross = {"symbol": "circle-x", "size": 10, "color": "#CCC", "line": {"width": 1, "color": "#444"}}
         always.append(dots("superseded", np.asarray(superseded, bool), cross))
     always.append(dots("", np.full(len(at), True), {"opacity": 0, "size": 10}, showlegend=False,
-                       text=[*map(short_label, hover or ())], hoverinfo="text",
-                       customdata=np.arange(len(at), dtype=np.int32)))
+                       text=[*map(short_label, hover or ())], hoverinfo="text"))
     words = map_words(at, [g for g in ways["topic"] if g[0] not in _PALE]) if names else []
     menu = [colour_menu([way for way, groups in ways.items() for _ in groups],
                         [x.get("visible", True) for x in always], words)] if others else []
