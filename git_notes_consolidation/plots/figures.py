@@ -235,9 +235,10 @@ def map_words(points: np.ndarray, groups: Iterable[Group]) -> list[dict[str, Any
 def arrows_between(points: np.ndarray, pairs: Sequence[tuple[int, int]]) -> dict[str, Any]:
     "From what was replaced to what replaced it; hidden behind the legend where there are many."
     ends = np.array([x for a, b in pairs for x in (points[a], points[b], (np.nan, np.nan))])
-    marker = {"symbol": "arrow", "size": [0, 9, 0] * len(pairs), "angleref": "previous", "color": "#444"}
+    marker = {"symbol": "arrow", "size": np.tile([0, 9, 0], len(pairs)), "angleref": "previous",
+              "color": "#444"}
     return {"type": "scatter", "mode": "lines+markers", "name": f"replaced by ({len(pairs)})",
-            "x": ends[:, 0].tolist(), "y": ends[:, 1].tolist(), "hoverinfo": "skip", "marker": marker,
+            "x": ends[:, 0], "y": ends[:, 1], "hoverinfo": "skip", "marker": marker,
             "line": {"color": "#444", "width": 1}, "visible": True if len(pairs) <= 60 else "legendonly"}
 
 
@@ -274,7 +275,7 @@ def cluster_map(
         x, y = at[mask].astype(np.float32).T
         return {"type": "scattergl" if len(at) > 3000 else "scatter", "mode": "markers", "name": name,
                 "x": x, "y": y, "hoverinfo": "skip", "marker": marker,
-                "customdata": np.flatnonzero(mask).astype(np.int32)} | more
+                "customdata": np.flatnonzero(mask)} | more
     traces = [dots(f"{short_label(name, 30)} ({mask.sum()})", mask, look, visible=way == "topic")
               for way, groups in ways.items() for name, mask, look in groups]
     always: list[dict[str, Any]] = [arrows_between(at, arrows)] if arrows else []
