@@ -17,7 +17,8 @@ import pytest
 from helpers import ROOT
 
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.core.memory import sample_memories
+from git_notes_consolidation.consolidation.scan import living_memories
+from git_notes_consolidation.core.memory import mem, sample_memories
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.store.git import git, open_repo
 from git_notes_consolidation.store.reader import write_memories
@@ -76,11 +77,20 @@ def lab(folder, home):
             except subprocess.TimeoutExpired: server.kill()
 
 
+MINE = """def judge(older, newer): return "supersede"
+def decay(age_days, uses): return 1 / (1 + age_days)
+def embedder(texts): return [[len(t), 1.0] for t in texts]
+def ranker(question, memories): return [len(m.text) for m in memories]
+def wrong(texts): return "a text"
+"""
+
+
 @pytest.fixture(scope="module")
 def notebooks(tmp_path_factory):
-    "The research notebooks in a folder of their own, as somebody has them who opens them for the first time."
+    "The notebooks in a folder of their own, as somebody has them who opens them for the first time."
     folder = tmp_path_factory.mktemp("lab") / "nbs"
-    shutil.copytree(ROOT / "nbs" / "research", folder / "research", ignore=shutil.ignore_patterns(".*", "*labels.jsonl"))
+    shutil.copytree(ROOT / "nbs", folder, ignore=shutil.ignore_patterns(".*", "*labels.jsonl"))
+    (folder / "research" / "mine.py").write_text(MINE)
     return folder
 
 
@@ -179,6 +189,92 @@ def test_a_memory_file_of_ones_own_is_on_the_first_screen(server, browser, tmp_p
     page.keyboard.press("Enter")
     page.wait_for_selector(".gnc-file-note:has-text('cannot be read')", timeout=10_000)
     assert not page.is_visible(".gnc-file-chart") and not page.is_visible(".gnc-file-table") and found.errors == [] and found.outside == []
+    page.close()
+
+
+# The other desks: each with its script late, in a wide window and in a narrow one
+
+WIDTHS = pytest.mark.parametrize("width", [1280, 390])
+DESK = "document.querySelector('.jupyter-widgets .js-plotly-plot')"
+
+
+def opened(server, browser, name, width, shows, cells):
+    "A notebook whose figures' script is late, run down to what it shows, without the list of files where that takes two thirds."
+    address, token = server
+    found = Watched(browser, "about:blank", width)
+    found.page.add_init_script(LATE)
+    found.page.goto(f"{address}/lab/tree/{name}.ipynb?token={token}&reset")
+    run_first(found.page, shows, cells)
+    if width < 600: found.page.keyboard.press("Control+b")
+    return found.page
+
+
+def retype(page, has, code):
+    "Other words in a cell, and Shift+Enter."
+    page.locator(f".jp-CodeCell:has-text('{has}') .cm-content").first.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(code)
+    page.keyboard.press("Shift+Enter")
+
+
+@WIDTHS
+def test_a_prompt_that_nobody_answered_scores_nothing(server, browser, width):
+    "The recording knows the words that are there, and no others: then no pair is counted, and the price of an answer is told."
+    page = opened(server, browser, "research/prompts", width, ".jupyter-widgets .bars path", 13)
+    rows = f"(g => g.data[0].y.map((name, i) => [name, g.data.reduce((n, t) => n + (t.x[i] || 0), 0)]))({DESK})"
+    recall = "[...document.querySelectorAll('.gnc-ask-table tr')].find(r => r.innerText.startsWith('recall')).innerText.split('\\t')"
+    page.wait_for_selector(".gnc-ask-note:has-text('24 pairs, a capable reader.')", timeout=60_000)
+    assert [n for _, n in page.evaluate(rows)] == [24, 24, 24] and page.evaluate(recall)[3].startswith("1.000")
+    page.fill(".gnc-ask-words textarea", "Say supersede, or a guess.")
+    page.click("button:text-is('ask')")
+    page.wait_for_selector(".gnc-ask-note:has-text('mine: 24 of 24 pairs have no recorded reply; they are not scored. Asking about them takes')", timeout=60_000)
+    page.wait_for_function(f"() => {rows}.length === 3 && {rows}[2][1] === 0", timeout=10_000)
+    assert page.evaluate(rows)[1:] == [["judge-3", 24], ["mine<br>(0 of 24 answered)", 0]] and page.evaluate(recall)[3].strip() == "–"
+    page.close()
+
+
+POINTS = f"""(g => g.data.map((t, i) => [t.name, [...g.querySelectorAll('.scatterlayer > .trace')].filter(e => e.__data__[0].trace.index === i)
+  .flatMap(e => [...e.querySelectorAll('.point')]).filter(p => (s => s.opacity > 0 && (s.fillOpacity > 0 && s.fill !== 'none' || s.strokeOpacity > 0 &&
+  parseFloat(s.strokeWidth) > 0))(getComputedStyle(p))).length]).filter(([name]) => name))({DESK})"""
+LAID = f"""(g => {{ const boxes = [...g.querySelectorAll('.annotation-text')].map(e => e.getBoundingClientRect()), size = g._fullLayout._size;
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return {{wide: size.w / g.clientWidth, high: size.h, words: boxes.length, meet: boxes.some((a, i) => boxes.some((b, j) => i < j && meet(a, b))),
+           out: g.querySelector('.legend').getBoundingClientRect().right > g.getBoundingClientRect().right + 1}} }})({DESK})"""
+
+
+def drag(page, share):
+    "The handle of the desk's slider, to a share of its way; what it then says."
+    rail = page.locator(".jupyter-widgets .slider-rail-touch-rect")
+    rail.scroll_into_view_if_needed()
+    box = rail.bounding_box()
+    page.mouse.click(box["x"] + share * (box["width"] - 2) + 1, box["y"] + box["height"] / 2)
+    page.wait_for_timeout(700)
+    return page.inner_text(".jupyter-widgets .slider-label", timeout=5000)
+
+
+@WIDTHS
+def test_the_map_shows_what_was_there_when_and_is_no_strip(server, browser, tmp_path, width):
+    "On the sample: a day of the slider shows what was written by then. With names that are too long: the plot keeps its room, and no label lies on another."
+    page = opened(server, browser, "research/03_cluster-map", width, ".jupyter-widgets .scatterlayer .point", 10)
+    page.wait_for_selector(".gnc-map-note:has-text('Click on a memory')", timeout=90_000)
+    first, seen = {m.text: m.timestamp.date() for m in reversed(living_memories(sample_memories()))}, []
+    for share in (0, 0.5, 1):
+        day = drag(page, share).removeprefix("as of ")
+        counts = page.evaluate(POINTS)
+        by_topic = sum(n for name, n in counts if re.search(r"\(\d+\)$", name) and not name.startswith("replaced"))
+        assert by_topic == sum(str(d) <= day for d in first.values()), (day, counts)
+        seen.append((by_topic, dict(counts)["superseded"], next(n for name, n in counts if name.startswith("replaced"))))
+    assert seen[0][1] < seen[1][1] < seen[2][1] and [n for *_, n in seen[:2]] == [0, 0] < [seen[2][2]], seen
+    long = ["reticulating", "splines", "configuration", "subsystem"]
+    git(tmp_path, "init", "-q", "-b", "main")
+    write_memories(open_repo(tmp_path), [mem(f"{word * 3}_{part * 3} is kept {n} days", f"{word * 3}_{part * 3} by {word * 4}.", days_ago=n)
+                                         for n, (word, part) in enumerate((a, b) for a in long for b in long[:3] for _ in range(4))])
+    page.fill(".gnc-map-repo input", str(tmp_path))
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f".gnc-map-note:has-text('{tmp_path.name}: 48 memories'):has-text('Click on a memory')", timeout=60_000)
+    page.wait_for_function(f"() => {DESK}.data.at(-1).customdata.length === 48", timeout=10_000)
+    laid = page.evaluate(LAID)
+    assert laid["wide"] > 0.8 and laid["high"] > 150 and laid["words"] > 1 and not laid["meet"] and not laid["out"], laid
     page.close()
 
 
