@@ -118,7 +118,7 @@ def run_first(page, shows, cells=2):
         page.wait_for_selector(".jp-StatusBar-TextItem:has-text('| Idle')", timeout=60_000)  # Lab asks which kernel is meant if a cell is run before
         page.wait_for_timeout(500)
         for _ in range(cells - 1): page.keyboard.press("Shift+Enter")
-        page.keyboard.press("Control+Enter")  # The next cell would take the place of the figure in a narrow window
+        if cells: page.keyboard.press("Control+Enter")  # The next cell would take the place of the figure in a narrow window
         try: return page.wait_for_selector(shows, state="attached", timeout=60_000)  # A number too small is in the page, hidden
         except PlaywrightTimeout:
             if last: raise AssertionError(page.inner_text("body")) from None
@@ -283,6 +283,18 @@ def test_the_map_shows_what_was_there_when_and_is_no_strip(server, browser, tmp_
     page.close()
 
 
+OWN = "(g => g ? JSON.stringify(g.data.map(t => [t.name, t.x, t.y])) : '')(document.querySelector('.jp-OutputArea .js-plotly-plot'))"
+
+
+@pytest.fixture(scope="module")
+def own_page(server, browser):
+    "The page for a function of one's own, with its first judge compared."
+    page = opened(server, browser, "research/15_your-own", 1280, ".jp-InputPrompt:text-is('[3]:')", 5)
+    page.wait_for_function(f"() => {OWN}.includes('my_judge')", timeout=30_000)
+    yield page
+    page.close()
+
+
 @pytest.mark.parametrize("has, code, says", [
     ("def my_judge", "def my_judge(older, newer): return 'supersede'", ""),
     ("mine = compare", "import mine as own\ncompare(judges=own.judge, decays=own.decay, embedders=own.embedder, rankers=own.ranker)",
@@ -301,6 +313,44 @@ def test_a_function_of_ones_own_runs(own_page, has, code, says):
     if not says:
         page.wait_for_function(f"old => {OWN} !== old", arg=before, timeout=60_000)
         assert "my_judge" in before and "my_judge" in page.evaluate(OWN)
+
+
+FIRST = "(g => g.getBoundingClientRect())(document.querySelector('.jp-OutputArea .js-plotly-plot'))"
+
+
+@WIDTHS
+def test_the_evaluation_opens_on_a_question_a_picture_and_a_knob(server, browser, width):
+    "As it is opened, before a cell is run; then a judge is put between the brackets, and stands beside the simple ways."
+    page = opened(server, browser, "research/04_evaluation", width, ".jp-InputPrompt:text-is('[2]:')", 3)
+    assert "?" in page.inner_text(".jp-Notebook blockquote") and "judges=[]" in page.inner_text(".jp-Notebook")
+    box = page.evaluate(FIRST)
+    assert width < 600 or box["top"] < 500, box
+    assert all(name in page.evaluate(OWN) for name in ("judge_pair", "newest wins", "same title"))
+    retype(page, "judges=[]", "def mine(older, newer): return 'supersede'\nbeside = compare(judges=[mine])\nbeside.figure()")
+    page.wait_for_function(f"() => {OWN}.includes('\"mine\"')", timeout=60_000)
+    assert "newest wins" in page.evaluate(OWN) and page.evaluate(FIRST)["width"] <= width
+    page.close()
+
+
+CHAPTERS = sorted(p for p in ROOT.glob("nbs/[0-9]*/**/*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+
+
+@WIDTHS
+def test_a_chapters_figures_stand_beside_its_source(server, browser, width):
+    "Each stored figure has a title and a picture that a browser shows; JupyterLab draws them as they are stored."
+    outs = [(p.stem, o["data"]) for p in CHAPTERS for c in json.loads(p.read_text(encoding="utf-8"))["cells"] for o in c.get("outputs", ())
+            if "application/vnd.plotly.v1+json" in o.get("data", {})]
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    page.set_content("".join(f"<img style='max-width: 100%' alt='{name}' src='data:image/png;base64,{d.get('image/png', '')}'>" for name, d in outs))
+    page.wait_for_function("() => [...document.images].every(i => i.complete)", timeout=30_000)
+    assert page.evaluate("[...document.images].filter(i => i.naturalWidth < 400 || i.naturalHeight < 100).map(i => i.alt)") == []
+    assert [name for name, d in outs if not d["application/vnd.plotly.v1+json"]["layout"].get("title", {}).get("text")] == [] and len(outs) > 20
+    page.close()
+    page = opened(server, browser, "06_retention/01_score", width, ".jp-OutputArea .js-plotly-plot .lines path", 0)
+    title = page.locator(".jp-OutputArea .js-plotly-plot .gtitle").first
+    box = title.bounding_box()
+    assert title.text_content() and box["x"] >= 0 and box["x"] + box["width"] <= width, box
+    page.close()
 
 
 TIERS = "[...document.querySelectorAll('.gnc-tune-tiers .bartext')].map(e => e.textContent).join(' ')"
