@@ -225,7 +225,7 @@ async function render({model, el}) {
   const draw = () => {
     if (!el.clientWidth || !spec.get("value")) return;
     const fresh = !box.data, {data, layout} = JSON.parse(shown = spec.get("value"));
-    const tools = layout.dragmode === "lasso";
+    const tools = layout.dragmode === "lasso" && el.clientWidth > 500;  // Else they lie on the title
     Plotly.react(box, data, {...layout, autosize: true, width: undefined},
                  {displayModeBar: tools, displaylogo: false,
                   modeBarButtons: [["lasso2d", "zoom2d", "pan2d", "resetScale2d"]]});
