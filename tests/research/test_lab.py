@@ -17,7 +17,8 @@ import pytest
 from helpers import ROOT
 
 from git_notes_consolidation.core.loading import load_settings
-from git_notes_consolidation.core.memory import sample_memories
+from git_notes_consolidation.consolidation.scan import living_memories
+from git_notes_consolidation.core.memory import mem, sample_memories
 from git_notes_consolidation.core.settings import SubconsciousnessConfig
 from git_notes_consolidation.store.git import git, open_repo
 from git_notes_consolidation.store.reader import write_memories
@@ -76,11 +77,20 @@ def lab(folder, home):
             except subprocess.TimeoutExpired: server.kill()
 
 
+MINE = """def judge(older, newer): return "supersede"
+def decay(age_days, uses): return 1 / (1 + age_days)
+def embedder(texts): return [[len(t), 1.0] for t in texts]
+def ranker(question, memories): return [len(m.text) for m in memories]
+def wrong(texts): return "a text"
+"""
+
+
 @pytest.fixture(scope="module")
 def notebooks(tmp_path_factory):
-    "The research notebooks in a folder of their own, as somebody has them who opens them for the first time."
+    "The notebooks in a folder of their own, as somebody has them who opens them for the first time."
     folder = tmp_path_factory.mktemp("lab") / "nbs"
-    shutil.copytree(ROOT / "nbs" / "research", folder / "research", ignore=shutil.ignore_patterns(".*", "*labels.jsonl"))
+    shutil.copytree(ROOT / "nbs", folder, ignore=shutil.ignore_patterns(".*", "*labels.jsonl"))
+    (folder / "research" / "mine.py").write_text(MINE)
     return folder
 
 
@@ -107,7 +117,8 @@ def run_first(page, shows, cells=2):
         page.wait_for_selector(".jp-Notebook .jp-Cell", timeout=60_000)
         page.wait_for_selector(".jp-StatusBar-TextItem:has-text('| Idle')", timeout=60_000)  # Lab asks which kernel is meant if a cell is run before
         page.wait_for_timeout(500)
-        for _ in range(cells): page.keyboard.press("Shift+Enter")
+        for _ in range(cells - 1): page.keyboard.press("Shift+Enter")
+        if cells: page.keyboard.press("Control+Enter")  # The next cell would take the place of the figure in a narrow window
         try: return page.wait_for_selector(shows, state="attached", timeout=60_000)  # A number too small is in the page, hidden
         except PlaywrightTimeout:
             if last: raise AssertionError(page.inner_text("body")) from None
@@ -133,6 +144,8 @@ def watched(server, browser):
 
 LATE = """const made = URL.createObjectURL.bind(URL);
 URL.createObjectURL = b => made(b.type === "text/javascript" ? new Blob(["await new Promise(r => setTimeout(r, 4000));\\n", b], {type: b.type}) : b)"""
+
+BUSY = "() => { setTimeout(() => { const t = Date.now(); while (Date.now() - t < 3000); }, 5) }"  # Then all that the kernel said comes in one frame
 
 
 @pytest.mark.parametrize("width", [1280, 390])
@@ -168,6 +181,7 @@ def test_a_memory_file_of_ones_own_is_on_the_first_screen(server, browser, tmp_p
     assert box["y"] < 500 and "MEMORY.md:7: Events between" in page.evaluate(last)[0]
     page.fill(".gnc-file-path input", str(tmp_path))
     page.keyboard.press("Enter")
+    page.evaluate(BUSY)
     page.wait_for_selector(".gnc-file-note:has-text('10 entries')", timeout=30_000)
     page.wait_for_function(f"() => {last}.length === 10", timeout=10_000)
     page.evaluate("g => g.emit('plotly_click', {points: [{customdata: 3}]})", page.query_selector(".gnc-file-chart .js-plotly-plot"))
@@ -176,6 +190,163 @@ def test_a_memory_file_of_ones_own_is_on_the_first_screen(server, browser, tmp_p
     page.keyboard.press("Enter")
     page.wait_for_selector(".gnc-file-note:has-text('cannot be read')", timeout=10_000)
     assert not page.is_visible(".gnc-file-chart") and not page.is_visible(".gnc-file-table") and found.errors == [] and found.outside == []
+    page.close()
+
+
+# The other desks: each with its script late, in a wide window and in a narrow one
+
+WIDTHS = pytest.mark.parametrize("width", [1280, 390])
+DESK = "document.querySelector('.jupyter-widgets .js-plotly-plot')"
+
+
+def opened(server, browser, name, width, shows, cells):
+    "A notebook whose figures' script is late, run down to what it shows, without the list of files."
+    address, token = server
+    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page.add_init_script(LATE)
+    page.goto(f"{address}/lab/tree/{name}.ipynb?token={token}&reset")
+    page.wait_for_selector(".jp-StatusBar-TextItem:has-text('| Idle')", timeout=60_000)
+    page.click(".lm-TabBar-tab[data-id=filebrowser]")  # The list of files takes two thirds of a narrow window
+    page.wait_for_selector(".jp-FileBrowser", state="hidden", timeout=10_000)
+    page.set_viewport_size({"width": width, "height": 800})
+    run_first(page, shows, cells)
+    return page
+
+
+def retype(page, has, code):
+    "Other words in a cell, and Shift+Enter."
+    page.locator(f".jp-CodeCell:has-text('{has}') .cm-content").first.click()
+    page.keyboard.press("Control+a")
+    page.keyboard.insert_text(code)
+    page.keyboard.press("Shift+Enter")
+
+
+@WIDTHS
+def test_a_prompt_that_nobody_answered_scores_nothing(server, browser, width):
+    "The recording knows the words that are there, and no others: then no pair is counted, and the price of an answer is told."
+    page = opened(server, browser, "research/prompts", width, ".jupyter-widgets .bars path", 13)
+    rows = f"(g => g.data[0].y.map((name, i) => [name, g.data.reduce((n, t) => n + (t.x[i] || 0), 0)]))({DESK})"
+    recall = "[...document.querySelectorAll('.gnc-ask-table tr')].find(r => r.innerText.startsWith('recall')).innerText.split('\\t')"
+    page.wait_for_selector(".gnc-ask-note:has-text('24 pairs, a capable reader.')", timeout=60_000)
+    assert [n for _, n in page.evaluate(rows)] == [24, 24, 24] and page.evaluate(recall)[3].startswith("1.000")
+    page.fill(".gnc-ask-words textarea", "Say supersede, or a guess.")
+    page.click("button:text-is('ask')")
+    told = "mine: 24 of 24 pairs have no recorded reply; they are not scored. Asking about them takes"
+    page.wait_for_selector(f".gnc-ask-note:has-text('{told}')", timeout=60_000)
+    page.wait_for_function(f"() => {rows}.length === 3 && {rows}[2][1] === 0", timeout=10_000)
+    assert page.evaluate(rows)[1:] == [["judge-3", 24], ["mine<br>(0 of 24 answered)", 0]] and page.evaluate(recall)[3].strip() == "–"
+    page.close()
+
+
+POINTS = f"""(g => g.data.map((t, i) => [t.name, [...g.querySelectorAll('.scatterlayer > .trace')].filter(e => e.__data__[0].trace.index === i)
+  .flatMap(e => [...e.querySelectorAll('.point')]).filter(p => (s => s.opacity > 0 && (s.fillOpacity > 0 && s.fill !== 'none' || s.strokeOpacity > 0 &&
+  parseFloat(s.strokeWidth) > 0))(getComputedStyle(p))).length]).filter(([name]) => name))({DESK})"""
+LAID = f"""(g => {{ const boxes = [...g.querySelectorAll('.annotation-text')].map(e => e.getBoundingClientRect()), size = g._fullLayout._size;
+  const meet = (a, b) => a.left < b.right && b.left < a.right && a.top < b.bottom && b.top < a.bottom;
+  return {{room: size.w > 0.8 * g.clientWidth && size.h > 150, words: boxes.length > 0, meet: boxes.some((a, i) => boxes.some((b, j) => i < j && meet(a, b))),
+           out: g.querySelector('.legend').getBoundingClientRect().right > g.getBoundingClientRect().right + 1}} }})({DESK})"""
+
+
+def drag(page, share):
+    "The handle of the desk's slider, to a share of its way; what it then says."
+    rail = page.locator(".jupyter-widgets .slider-rail-touch-rect")
+    rail.scroll_into_view_if_needed()
+    box = rail.bounding_box()
+    page.mouse.click(box["x"] + share * (box["width"] - 2) + 1, box["y"] + box["height"] / 2)
+    page.wait_for_timeout(700)
+    return page.text_content(".jupyter-widgets .slider-label")
+
+
+@WIDTHS
+def test_the_map_shows_what_was_there_when_and_is_no_strip(server, browser, tmp_path, width):
+    "On the sample: a day of the slider shows what was written by then. With names that are too long: the plot keeps its room, and no label lies on another."
+    page = opened(server, browser, "research/03_cluster-map", width, ".jupyter-widgets .scatterlayer .point", 9)
+    page.wait_for_selector(".gnc-map-note:has-text('Click on a memory')", timeout=90_000)
+    first, seen = {m.text: m.timestamp.date() for m in reversed(living_memories(sample_memories()))}, []
+    for share in (0, 0.5, 1):
+        day = drag(page, share).removeprefix("as of ")
+        counts = page.evaluate(POINTS)
+        by_topic = sum(n for name, n in counts if re.search(r"\(\d+\)$", name) and not name.startswith("replaced"))
+        assert by_topic == sum(str(d) <= day for d in first.values()), (day, counts)
+        seen.append((by_topic, dict(counts)["superseded"], next(n for name, n in counts if name.startswith("replaced"))))
+    assert seen[0][1] < seen[1][1] < seen[2][1] and [n for *_, n in seen[:2]] == [0, 0] < [seen[2][2]], seen
+    assert page.evaluate(LAID) == {"room": True, "words": True, "meet": False, "out": False}
+    long = ["reticulating", "splines", "configuration", "subsystem"]
+    git(tmp_path, "init", "-q", "-b", "main")
+    write_memories(open_repo(tmp_path), [mem(f"{word * 3}_{part * 3} is kept {n} days", f"{word * 3}_{part * 3} by {word * 4}.", days_ago=n)
+                                         for n, (word, part) in enumerate((a, b) for a in long for b in long[:3] for _ in range(4))])
+    page.fill(".gnc-map-repo input", str(tmp_path))
+    page.keyboard.press("Enter")
+    page.wait_for_selector(f".gnc-map-note:has-text('{tmp_path.name}: 48 memories'):has-text('Click on a memory')", timeout=60_000)
+    page.wait_for_function(f"() => {DESK}.data.at(-1).text.length === 48", timeout=10_000)
+    assert page.evaluate(LAID) == {"room": True, "words": True, "meet": False, "out": False}
+    page.close()
+
+
+OWN = "(g => g ? JSON.stringify(g.data.map(t => [t.name, t.x, t.y])) : '')(document.querySelector('.jp-OutputArea .js-plotly-plot'))"
+
+
+@pytest.fixture(scope="module")
+def own_page(server, browser):
+    "The page for a function of one's own, with its first judge compared."
+    page = opened(server, browser, "research/15_your-own", 1280, ".jp-InputPrompt:text-is('[3]:')", 5)
+    page.wait_for_function(f"() => {OWN}.includes('my_judge')", timeout=30_000)
+    yield page
+    page.close()
+
+
+@pytest.mark.parametrize("has, code, says", [
+    ("def my_judge", "def my_judge(older, newer): return 'supersede'", ""),
+    ("mine = compare", "import mine as own\ncompare(judges=own.judge, decays=own.decay, embedders=own.embedder, rankers=own.ranker)",
+     ["judge (yours)", "decay (yours)", "embedder (yours)", "ranker (yours)"]),
+    ("mine = compare", "import sys, pathlib\n!{pathlib.Path(sys.executable).parent}/gnc research evaluate recall --embedder mine.py:embedder",
+     ["mine.py:embedder (yours)"]),
+    ("mine = compare", "compare(judges=lambda older, newer: 'replaces')", ["returned str 'replaces'; a judge returns one of duplicate, supersede, merge"]),
+    ("mine = compare", "import mine as own\ncompare(embedders=own.wrong)", ["wrong returned str 'a text'; an embedder returns"])],
+    ids=["judge", "four", "by its file", "wrong judge", "wrong embedder"])
+def test_a_function_of_ones_own_runs(own_page, has, code, says):
+    "Changed on the page and run again; all four at once; by module:function; what is wrong names what it returned and what it may return."
+    page, before = own_page, own_page.evaluate(OWN)
+    retype(page, has, f"# {has}\n{code}")  # By which the next finds the cell
+    if not says: retype(page, "mine = compare", "mine = compare(judges=my_judge)\nmine.figure()")
+    for words in says: page.wait_for_selector(f".jp-CodeCell .jp-OutputArea-output:has-text({json.dumps(words)})", state="attached", timeout=90_000)
+    if not says:
+        assert "my_judge" in before
+        page.wait_for_function(f"old => {OWN} !== old && {OWN}.includes('my_judge')", arg=before, timeout=60_000)
+
+
+FIRST = "(g => g.getBoundingClientRect())(document.querySelector('.jp-OutputArea .js-plotly-plot'))"
+
+
+@WIDTHS
+def test_the_evaluation_opens_on_a_question_a_picture_and_a_knob(server, browser, width):
+    "As it is opened, before a cell is run; then a judge is put between the brackets, and stands beside the simple ways."
+    page = opened(server, browser, "research/04_evaluation", width, ".jp-InputPrompt:text-is('[2]:')", 3)
+    assert "?" in page.inner_text(".jp-Notebook blockquote") and "judges=[]" in page.inner_text(".jp-Notebook")
+    box = page.evaluate(FIRST)
+    assert width < 600 or box["top"] < 500, box
+    assert all(name in page.evaluate(OWN) for name in ("judge_pair", "newest wins", "same title"))
+    retype(page, "judges=[]", "def mine(older, newer): return 'supersede'\nbeside = compare(judges=[mine])\nbeside.figure()")
+    page.wait_for_function(f"() => {OWN}.includes('\"mine\"')", timeout=60_000)
+    assert "newest wins" in page.evaluate(OWN) and page.evaluate(FIRST)["width"] <= width
+    page.close()
+
+
+CHAPTERS = sorted(p for p in ROOT.glob("nbs/[0-9]*/**/*.ipynb") if ".ipynb_checkpoints" not in p.parts)
+
+
+@WIDTHS
+def test_a_chapters_figures_stand_beside_its_source(browser, tmp_path, width):
+    "Each stored figure has a title, and a picture that a browser shows where nothing draws it."
+    outs = [(p.stem, o["data"]) for p in CHAPTERS for c in json.loads(p.read_text(encoding="utf-8"))["cells"] for o in c.get("outputs", ())
+            if "application/vnd.plotly.v1+json" in o.get("data", {})]
+    page = browser.new_page(viewport={"width": width, "height": 800})
+    shown = tmp_path / "pictures.html"
+    shown.write_text("".join(f"<img style='max-width: 100%' alt='{name}' src='data:image/png;base64,{d.get('image/png', '')}'>" for name, d in outs))
+    page.goto(shown.as_uri())
+    page.wait_for_function("() => [...document.images].every(i => i.complete)", timeout=30_000)
+    assert page.evaluate("[...document.images].filter(i => i.naturalWidth < 400 || i.naturalHeight < 100 || i.width > innerWidth).map(i => i.alt)") == []
+    assert [name for name, d in outs if not d["application/vnd.plotly.v1+json"]["layout"].get("title", {}).get("text")] == [] and len(outs) > 20
     page.close()
 
 
