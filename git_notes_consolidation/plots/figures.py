@@ -214,9 +214,10 @@ def map_words(points: np.ndarray, groups: Iterable[Group]) -> list[dict[str, Any
 def arrows_between(points: np.ndarray, pairs: Sequence[tuple[int, int]]) -> dict[str, Any]:
     "From what was replaced to what replaced it; hidden behind the legend where there are many."
     ends = np.array([x for a, b in pairs for x in (points[a], points[b], (np.nan, np.nan))])
-    marker = {"symbol": "arrow", "size": [0, 9, 0] * len(pairs), "angleref": "previous", "color": "#444"}
+    marker = {"symbol": "arrow", "size": np.tile([0, 9, 0], len(pairs)), "angleref": "previous",
+              "color": "#444"}
     return {"type": "scatter", "mode": "lines+markers", "name": f"replaced by ({len(pairs)})",
-            "x": ends[:, 0].tolist(), "y": ends[:, 1].tolist(), "hoverinfo": "skip", "marker": marker,
+            "x": ends[:, 0], "y": ends[:, 1], "hoverinfo": "skip", "marker": marker,
             "line": {"color": "#444", "width": 1}, "visible": True if len(pairs) <= 60 else "legendonly"}
 
 
@@ -238,7 +239,7 @@ def cluster_map(
     points: np.ndarray,  # (n, 2), from `umap_layout`
     labels: Sequence[int],  # Cluster of each point, −1 for none
     hover: Sequence[str] | None = None,  # Shown under the pointer
-    superseded: Sequence[bool] | None = None,  # Marked with a cross
+    superseded: Sequence[bool] | None = None,  # Greyed, with a cross
     names: Mapping[int, str] | None = None,  # Of the clusters that are to be seen, seven at most
     *,
     others: Mapping[str, Sequence[str]] | None = None,  # What else may colour the points: {"tier": […]}
@@ -252,16 +253,16 @@ def cluster_map(
     def dots(name: str, mask: np.ndarray, marker: dict[str, Any], **more: Any) -> dict[str, Any]:
         x, y = at[mask].astype(np.float32).T
         return {"type": "scattergl" if len(at) > 3000 else "scatter", "mode": "markers", "name": name,
-                "x": x, "y": y, "hoverinfo": "skip", "marker": marker} | more
+                "x": x, "y": y, "hoverinfo": "skip", "marker": marker,
+                "customdata": np.flatnonzero(mask)} | more
     traces = [dots(f"{short_label(name, 30)} ({mask.sum()})", mask, look, visible=way == "topic")
               for way, groups in ways.items() for name, mask, look in groups]
     always: list[dict[str, Any]] = [arrows_between(at, arrows)] if arrows else []
     if superseded is not None and any(superseded):
-        cross = {"symbol": "x-thin", "size": 10, "line": {"width": 1.5, "color": "#000"}}
+        cross = {"symbol": "circle-x", "size": 10, "color": "#CCC", "line": {"width": 1, "color": "#444"}}
         always.append(dots("superseded", np.asarray(superseded, bool), cross))
     always.append(dots("", np.full(len(at), True), {"opacity": 0, "size": 10}, showlegend=False,
-                       text=[*map(short_label, hover or ())], hoverinfo="text",
-                       customdata=np.arange(len(at), dtype=np.int32)))
+                       text=[*map(short_label, hover or ())], hoverinfo="text"))
     words = map_words(at, [g for g in ways["topic"] if g[0] not in _PALE]) if names else []
     menu = [colour_menu([way for way, groups in ways.items() for _ in groups],
                         [x.get("visible", True) for x in always], words)] if others else []

@@ -224,17 +224,18 @@ async function render({model, el}) {
   const draw = () => {
     if (!el.clientWidth || !spec.get("value")) return;
     const fresh = !box.data, {data, layout} = JSON.parse(shown = spec.get("value"));
-    const tools = layout.dragmode === "lasso";
+    const tools = layout.dragmode === "lasso" && el.clientWidth > 500;  // Else they lie on the title
     Plotly.react(box, data, {...layout, autosize: true, width: undefined},
                  {displayModeBar: tools, displaylogo: false,
                   modeBarButtons: [["lasso2d", "zoom2d", "pan2d", "resetScale2d"]]});
     if (fresh) for (const e of ["plotly_click", "plotly_selected"]) box.on(e, pick);
   };
   const fit = () => el.clientWidth && shown === spec.get("value") ? Plotly.Plots.resize(box) : draw();
+  const soon = () => requestAnimationFrame(fit);  // Hidden and shown again within a frame is no new size
   const watch = new ResizeObserver(fit);
   watch.observe(el);
-  spec.on("change:value", draw);
-  return () => { watch.disconnect(); spec.off("change:value", draw); Plotly.purge(box); };
+  spec.on("change:value", soon);
+  return () => { watch.disconnect(); spec.off("change:value", soon); Plotly.purge(box); };
 }
 export default { render };
 """
