@@ -12,7 +12,7 @@ from typing import Any, TYPE_CHECKING
 from ..core.runtime import numpy as np
 from ..core.memory import Memory, as_utc, digest, repeat_key
 from ..store.state import (
-    State, as_shown, fold, probably_replaced, refused, with_run, with_state)
+    State, as_shown, fold, open_guesses, refused, with_run, with_state)
 import json, sqlite3
 from contextlib import closing
 from ..core.loading import Settings
@@ -417,7 +417,7 @@ def patch_of(
                                           plain.get(m.id)) for m in there}
     ops = operations_of(replace(v.events, records=v.events.records[before:]), state,
                         {m.id: m.event_time for m in there}, was.edges.values())
-    asked = {"probably_replaced": probably_replaced(state), "refused": sorted(refused(state))}
+    asked = open_guesses(state)
     return store_tables.Patch(
         memories=known.new.memories, rows=[rows[m.id] for m in known.new.memories],
         changed=[row for i, row in rows.items() if i not in new],

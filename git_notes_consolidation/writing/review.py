@@ -14,7 +14,6 @@ from typing import Any, Literal, NamedTuple, TYPE_CHECKING
 from ..core.memory import Author, Memory
 from ..core.models import EdgeType, Judgment, MemoryEdge
 from ..supersession.judge import repeat_key
-from ..supersession.editions import untouched_items
 from ..store.versions import standing
 from ..consolidation.scan import View, living_memories
 from ..consolidation.status import NeedsConfirmation, questions, undo
@@ -194,10 +193,8 @@ def _edge_proposal(w: _Web, q: Mapping[str, Any], e: MemoryEdge, without: Collec
         return said(f"{new} and {old}: {e.edge_type.value}. Nothing is hidden.",
                     "links the two, and both stay", (e,))
     if e.kind == "partial":
-        kept = untouched_items(w.there[e.target_id], w.there[e.source_id])
-        rest = ", ".join(f"“{x}”" for x in kept) or "the rest of it"
-        return said(f"{new} replaces a part of {old}; {rest} goes on.",
-                    f"both stay, the older marked as in part outdated; {rest} goes on", (e,))
+        return said(f"{new} replaces a part of {old}; the rest of it goes on.",
+                    "both stay, the older marked as in part outdated", (e,))
     until = w.there[e.source_id].event_time
     return said(f"{new} replaces {old}, which is archived, and was true until {until:%Y-%m-%d}.",
                 "archives the older, and the newer stands in its place", (e,), hides=(e.target_id,))

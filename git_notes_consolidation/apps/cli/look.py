@@ -300,7 +300,8 @@ def _nothing_found(s: RecallService, query: str, now: datetime, mode: str | None
     if asks and asks.namespace: return [f"No {'open ' * (asks.namespace == 'blockers')}{asks.namespace}."]
     more = (f"; {deeper} in deeper tiers: add --mode exhaustive" if deeper
             else ". Try other words; gnc recall '*' lists what is there")
-    return [f"{f'Nothing in mode {mode}' if mode else 'Nothing found'}{more}."]
+    static = s.embedder.name.startswith("static")
+    return [f"{f'Nothing in mode {mode}' if mode else 'Nothing found'}{more}.", *[_OTHER_WORDS] * static]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #3db8057d
 @app.command(epilog=examples(
@@ -357,8 +358,9 @@ def recall(
                          *([why_empty(call.repo)] if empty else answer_lines(call, s, query, a)))
     with call.waiting("Reading the notes"):
         found = s.search(query, limit=limit, mode=mode, include_sources=sources, count=not no_count, **scope)
-    deeper = 0 if found else len(s.search(query, limit=1000, mode="exhaustive", include_sources=sources,
-                                          count=False, **scope))
+    every = query.strip() == "*" and mode is None and len(found) < limit
+    deeper = len(s.search(query, limit=100_000, mode="exhaustive", include_sources=sources, count=False,
+                          **scope)) - len(found) if every or not found else 0
     again = s.said_again(r.id for r in found) if mode == "exhaustive" and not (at or known) else {}
     unknown = s.unknown(query)  # The words of a file are not printed again
     sure = margin(found, query, unknown if typed else ["…"] * bool(unknown))
@@ -371,6 +373,7 @@ def recall(
     some = _few(call, found, typed_limit or bool(asks and asks.namespace != "blockers"))
     title = f"Recorded {_when(asks)}:" if asks and asks.since else plain(sure or "")
     left = [f"… and {len(found) - len(some)} more; -v shows all"] if len(some) < len(found) else []
+    if found and deeper: left.append(f"{deeper} more in colder tiers: --mode exhaustive")
     if title.endswith("nearest:") and s.embedder.name.startswith("static"): left.append(_OTHER_WORDS)
     call.show(data, *(_results(s, query, some, title, again) + ["", *left] if found else
               _nothing_found(s, query, at or s.clock(), mode, deeper)))
