@@ -82,6 +82,7 @@ def call_own(
 ) -> Any:
     "What it returns; what it raises is told with its name."
     try: return function(*given)
+    except OwnError: raise
     except Exception as e:
         at = traceback.extract_tb(e.__traceback__)[1:]  # None: it was called with too much or too little
         file = f" of {Path(at[-1].filename).name}" if at and Path(at[-1].filename).exists() else ""

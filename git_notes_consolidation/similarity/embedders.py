@@ -492,10 +492,12 @@ class OwnEmbedder(_Calibrated):
         said = call_own(self.label, self.function, [*texts])
         try: X = np.array(said, np.float64)
         except (TypeError, ValueError): X = np.zeros(0)
-        if X.ndim != 2 or X.shape[0] != len(texts) or not X.shape[1] or not np.isfinite(X).all():
+        d = X.shape[1] if X.ndim == 2 and len(X) == len(texts) and np.isfinite(X).all() else 0
+        before = self.__dict__.setdefault("_seen", d) if d else 0
+        if not d or d != before:
+            now = f"; rows had {before} numbers, and now {d}" if d else ""
             raise wrong_answer(self.label, said, "an embedder returns one row of numbers for each text, all "
-                               f"of one length (it was given {len(texts)})")
-        self.__dict__["_seen"] = X.shape[1]
+                               f"of one length, in every call (it was given {len(texts)}{now})")
         X[[not tokens(t) for t in texts]] = 0.0
         return round_vectors(X)
 
