@@ -203,6 +203,8 @@ def opened(server, browser, name, width, shows, cells):
     "A notebook whose figures' script is late, run down to what it shows, without the list of files."
     address, token = server
     page = browser.new_page(viewport={"width": 1280, "height": 800})
+    for s in (x for x in page.request.get(f"{address}/api/sessions?token={token}").json() if x["path"] == f"{name}.ipynb"):
+        page.request.delete(f"{address}/api/sessions/{s['id']}?token={token}")  # The other width's kernel counts on
     page.add_init_script(LATE)
     page.goto(f"{address}/lab/tree/{name}.ipynb?token={token}&reset")
     page.wait_for_selector(".jp-StatusBar-TextItem:has-text('| Idle')", timeout=60_000)
