@@ -197,8 +197,8 @@ def map_groups(values: Sequence[str]) -> list[Group]:
 
 # %% ../../nbs/02_plots/01_figures.ipynb #b259209e
 def map_words(points: np.ndarray, groups: Iterable[Group]) -> list[dict[str, Any]]:
-    "The first word of each group's name, where there is room for it."
-    pixels = (points - points.min(0)) / np.maximum(np.ptp(points, axis=0), 1e-9) * (340, 300)  # On a telephone
+    "The first word of each group's name, where there is room for it, on a telephone too."
+    pixels = (points - points.min(0)) / np.maximum(np.ptp(points, axis=0), 1e-9) * (340, 300)
     out: dict[tuple[float, float], dict[str, Any]] = {}
     for name, mask, look in groups:
         word, (x, y), spot = short_label(name.split(",")[0], 18), *(

@@ -150,10 +150,9 @@ def _change(conn: sqlite3.Connection, p: Patch) -> None:
     moved = [(new, row) for old, new in p.chains.items() for row,
              in conn.execute("SELECT rowid FROM memories WHERE supersession_chain_id = ?", (old,))]
     conn.executemany("UPDATE memories SET supersession_chain_id = ? WHERE rowid = ?", moved)
-    names = ", ".join(c for c, *_ in conn.execute("SELECT * FROM memories LIMIT 0").description)
-    marks = ", ".join("?" * _COLUMNS["memories"])
-    conn.executemany(f"UPDATE memories SET ({names}) = ({marks}) WHERE id = ?",
-                     ((*r, r[0]) for r in p.changed))
+    columns = [c for c, *_ in conn.execute("SELECT * FROM memories LIMIT 0").description]
+    conn.executemany(f"UPDATE memories SET ({', '.join(columns)}) = ({', '.join('?' * len(columns))}) "
+                     "WHERE id = ?", ((*r, r[0]) for r in p.changed))
 
 
 # %% ../../nbs/08_store/07_tables.ipynb #6f3b93d3

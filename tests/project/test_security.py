@@ -100,10 +100,10 @@ def test_no_shell():
     assert [at for at, _, c in calls() if dotted(c.func) in ("asyncio.create_subprocess_shell", "os.execl", "os.spawnl")] == []
 
 
-# A constant, a constant with an argument that stands there, question marks; the names of what a cache holds, which may be dropped; and verbs and columns
-# that the callers write out.
-SQL_PART = re.compile(r"_?[A-Z_]+|_[A-Z]+\.format\('[a-z.]*'\)|', '\.join\('\?' \* (\d+|_COLUMNS\[table\])\)|table|kind|name|how"
-                      r"|', '\.join\(\(f'\{c\} = \?' for c in columns\)\)")
+# A constant, a constant with an argument that stands there, question marks; the names of what a cache holds, which may be dropped, and of a table's columns,
+# as the database has them; and verbs that the callers write out.
+SQL_PART = re.compile(r"_?[A-Z_]+|_[A-Z]+\.format\('[a-z.]*'\)|', '\.join\('\?' \* (\d+|_COLUMNS\[table\]|len\(columns\))\)|table|kind|name|how"
+                      r"|', '\.join\(columns\)")
 
 
 def test_sql_is_made_of_constants():
