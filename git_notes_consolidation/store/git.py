@@ -151,10 +151,10 @@ def note_paths(
     *paths: str,  # Where to look; nothing: everywhere
 ) -> list[tuple[str, str, str]]:  # Annotated object, path and blob of each note
     "Where the notes of a commit lie."
-    try: out = git(repo.path, "ls-tree", "--full-tree", "-r", "-z", tip, *paths).decode("utf-8", "replace")
+    try: raw = git(repo.path, "ls-tree", "--full-tree", "-r", "-z", tip, "--", *paths)
     except RepoError as e: raise RepoError(
         f"the notes of {tip} cannot be read ({e}); fetch what is missing, nothing was written") from None
-    rows = (entry.split("\t", 1) for entry in out.split("\0") if entry)
+    rows = (entry.split("\t", 1) for entry in raw.decode("utf-8", "replace").split("\0") if entry)
     found = [(path.replace("/", ""), path, meta.split()[2]) for meta,
              path in rows if meta.split()[1] == "blob"]
     return [row for row in found if _OBJECT.fullmatch(row[0])]

@@ -309,6 +309,7 @@ def own_page(server, browser):
 def test_a_function_of_ones_own_runs(own_page, has, code, says):
     "Changed on the page and run again; all four at once; by module:function; what is wrong names what it returned and what it may return."
     page, before = own_page, own_page.evaluate(OWN)
+    page.wait_for_timeout(1500)  # What is run right after an error is not run
     retype(page, has, f"# {has}\n{code}")  # By which the next finds the cell
     if not says: retype(page, "mine = compare", "mine = compare(judges=my_judge)\nmine.figure()")
     for words in says: page.wait_for_selector(f".jp-CodeCell .jp-OutputArea-output:has-text({json.dumps(words)})", state="attached", timeout=90_000)
