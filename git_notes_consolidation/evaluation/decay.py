@@ -43,8 +43,8 @@ def file_touches(
     now: datetime | None = None,  # Commits dated later have a wrong clock, unless all have
 ) -> Touches:
     "The last five years of the repository's files on its current branch; before that it is another project."
-    rows = changes(git(repo.path, *LOG, "--no-merges", "--no-renames", "--name-status", "--format=%x01%ct", tip,
-                       "--")) if (tip := tip_of(repo)) else []
+    rows = changes(git(repo.path, *LOG, "--no-merges", "--no-renames", "--name-status", "--format=%x01%ct",
+                       tip, "--")) if (tip := tip_of(repo)) else []
     rows = [r for r in rows if not now or r[1] <= as_utc(now).timestamp() + 86400] or rows
     times = [t for _, t, _ in rows] or [0.0]
     begin = max(max(times) - 5 * 365 * 86400, min(times))
