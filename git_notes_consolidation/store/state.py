@@ -330,7 +330,7 @@ def probably_replaced(
 
 def open_guesses(state: State) -> dict[str, Any]:
     "What a search has to know of the questions that are open, and of those that were answered with no."
-    return {"probably_replaced": probably_replaced(state, part=True), "refused": sorted(refused(state))}
+    return {"probably_replaced": probably_replaced(state), "refused": sorted(refused(state))}
 
 # %% ../../nbs/08_store/05_state.ipynb #0f35fa9c
 def refused(state: State) -> frozenset[str]:
