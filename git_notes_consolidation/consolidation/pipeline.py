@@ -7,6 +7,7 @@ from __future__ import annotations
 import numpy as np
 import re
 import time
+from collections import defaultdict
 from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from datetime import datetime
@@ -29,7 +30,7 @@ from ..store.state import State, refused
 from ..store.versions import metadata_of, replacements, replacers, standing
 from ..summaries.extraction import NothingToQuote, summarize_cluster
 from ..summaries.generation import draft_id, redraft
-from ..supersession.judge import SURE
+from ..supersession.judge import DOUBTED, SURE
 from ..supersession.editions import says_resolved
 from ..supersession.questions import LIKELY
 from ..text.subjects import last_words
@@ -311,6 +312,22 @@ def _review(
                    if standing(e.target_id, lambda i: after.get(i, ())) != {e.source_id}})
 
 # %% ../../nbs/13_consolidation/03_pipeline.ipynb #1cffea67
+def _built_on_what_was_undone(
+    s: Scanned,
+    edges: Sequence[MemoryEdge],  # That hold
+) -> dict[str, tuple[MemoryEdge, str]]:
+    """A replacement of what another clone has taken back leaves what that had replaced: does the newest hold
+    in the place of that too?"""
+    there, over = {m.id for m in s.memories}, _hidden_by(edges)
+    before: dict[str, set[str]] = defaultdict(set)
+    for newer, older in s.state.replacing: before[newer].add(older)
+    asked = (replace(e, target_id=i, weight=DOUBTED, by="offline", created_at=s.now,
+                     consolidation_run_id=None)
+             for e in edges if e.edge_type == EdgeType.SUPERSEDES for i in before.get(e.target_id, ())
+             if i in there - over and i != e.source_id)
+    return {e.id: (e, "what it replaced had replaced this one, and was taken back") for e in asked}
+
+
 def current_summaries(
     s: Scanned,
     made: Iterable[MemorySummary],  # What this run made
@@ -439,7 +456,8 @@ def desired_state(s: Scanned, progress: Progress = lambda phase: None) -> Desire
     asked, over = _likeliest_questions(s, related.asked, (*edges, *wait))
     related = replace(related, asked=asked)
     review = _review(related, {**undone, **declined}, edges, wait, s.state.over)
-    review = {i: x for i, x in review.items() if i not in s.state.verdicts}
+    review = {i: x for i, x in (review | _built_on_what_was_undone(s, edges)).items()
+              if i not in s.state.verdicts}
     closed = _closed(s, review) if s.scope == Scope() and looks else ()
     if fresh:
         closed = tuple(i for i in closed if i in s.state.edges or i in over or _was_looked_at(

@@ -235,7 +235,8 @@ def _loss(why: str, found: Sequence[Lost]) -> Finding:
     n = sum(len(x.parts) for x in found)
     what = counted_noun(*((n, "record of ours", "records of ours") if first.ours
                           else (len(memories) or n, "memory", "memories")))
-    return Finding("records" if first.ours else "notes", "note" if first.meant else "broken",
+    said = first.meant or why == _TORN  # By a person; by the look at the note itself
+    return Finding("records" if first.ours else "notes", "note" if said else "broken",
                    f"{what} {'is' if what.startswith('1 ') else 'are'} gone from {first.ref}: {why}.",
                    "" if first.meant else "gnc restore --lost", first.ref, memories)
 

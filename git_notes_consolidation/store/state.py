@@ -142,6 +142,7 @@ class State:
     # Memory id to the fields that were set
     fields: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     withdrawn: frozenset[str] = frozenset()  # Memories that only undone runs wrote
+    replacing: frozenset[tuple[str, str]] = frozenset()  # Of these, what each had replaced: newer, older
     # The log by operation, without what was taken back
     operations: Mapping[str, Mapping[str, Any]] = field(default_factory=dict)
     # Subject of a question that somebody decided, to the record that says how
@@ -194,6 +195,7 @@ def fold(events: Events) -> State:
     agents, settled = list[tuple[tuple[str, str], dict[str, Any], Any]](), set[str]()
     taken: tuple[set[str], set[str]] = set(), set()  # By undone runs: edges and summaries; memories
     counts: dict[str, dict[str, tuple[int, str]]] = defaultdict(dict)
+    replaced = set[tuple[str, str]]()
     for _, _, r in events.records:
         if r["kind"] == "access": _count(counts, r)
         if (r.get("run"), r["seq"]) not in counted or (value := record_value(r)) is None: continue
@@ -205,6 +207,8 @@ def fold(events: Events) -> State:
             if _by_person(r): settled.add(named)
         elif r["kind"] in _MADE and r.get("live", True):
             taken[r["kind"] == "wrote"].add(key[1])
+            if isinstance(value, MemoryEdge) and value.edge_type == EdgeType.SUPERSEDES: replaced.add(
+                (value.source_id, value.target_id))
     said: dict[str, dict[str, Any]] = {}  # By an agent, whatever was asked since
     for key, r, value in agents:
         if key[1] in settled: continue
@@ -223,7 +227,8 @@ def fold(events: Events) -> State:
             x in live["summary"].items()}
     return State(live["tier"], live["edge"], told, live["review"], accesses, runs, undone,
                  frozenset(taken[0] - made), _by_memory(live["set"]),
-                 frozenset(taken[1] - made), live["op"],
+                 frozenset(taken[1] - made), frozenset(x for x in replaced if x[0] in taken[1] - made),
+                 live["op"],
                  {s: r for s, r in said.items() if not r["holds"]}
                  | {s: r for (k, s), (r, _) in best.items() if k == "review" and _decided(r)})
 

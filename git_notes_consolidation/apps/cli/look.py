@@ -193,6 +193,7 @@ def _nothing_stale(c: Any) -> str:
             f"{c.commits} commits.")
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #20c77577
+_TABLE = 200  # Columns of a screen from which on results are a table
 _SHORT = 40  # Characters of a sentence that tells too little alone: “This replaces ADR-11.”
 _HEADING = re.compile(r"(?m)^#+ .*$")
 
@@ -236,11 +237,16 @@ def _result_lines(r: MemoryResult, below: Iterable[str], stands_for: str) -> Lin
             *(Padding(x, (0, 0, 0, 2)) for x in lines)]
 
 
-def _results(s: RecallService, query: str, results: Sequence[MemoryResult], title: str,
+def _results(call: Call, s: RecallService, query: str, results: Sequence[MemoryResult], title: str,
              again: Mapping[str, Sequence[str]] = {}) -> Lines:
-    "Results, best first, one below the other."
-    lines = [x for row in _result_texts(s, query, results, again) for x in _result_lines(*row)]
-    return [Text(title), *lines] if title else lines[1:]
+    "Results, best first, one below the other; a table where the screen has room for it."
+    told = [*_result_texts(s, query, results, again)]
+    if call.out.width < _TABLE:
+        lines = [x for row in told for x in _result_lines(*row)]
+        return [Text(title), *lines] if title else lines[1:]
+    rows = [(short(r.id), f"{r.memory.told_at:%Y-%m-%d}", r.namespace, r.tier.value,
+             "\n".join([plain(r.summary, 100), *below, *filter(None, [also])])) for r, below, also in told]
+    return [table(title, ("id", "recorded", "in", "tier", "says"), rows)]
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #c88e8732
 def _few(call: Call, results: Sequence[MemoryResult], asked: bool = False, n: int = 5) -> list[MemoryResult]:
@@ -262,7 +268,7 @@ def answer_lines(call: Call, s: RecallService, query: str, a: ReasonedAnswer) ->
               for x in a.contradictions),
             f"confidence {a.confidence:.2f}, {who}. {plain(a.reasoning, 600)}",
             *(["", table("Dates", ("words", "recorded", "mean", "confidence"), dates)] if dates else []),
-            *(["", *_results(s, query, told, head)] if (told := _few(call, a.source_memories)) else [])]
+            *(["", *_results(call, s, query, told, head)] if (told := _few(call, a.source_memories)) else [])]
 
 
 def _ask(call: Call, s: ReasonedRecallService, query: str, **kw: Any) -> ReasonedAnswer:
@@ -289,14 +295,15 @@ def _when(asks: Any) -> str:
     return f"from {asks.since:%Y-%m-%d} to {asks.until - timedelta(days=1):%Y-%m-%d}"
 
 
-def _nothing_found(s: RecallService, query: str, now: datetime, mode: str | None, deeper: int) -> Lines:
+def _nothing_found(call: Call, s: RecallService, query: str, now: datetime, mode: str | None,
+                   deeper: int) -> Lines:
     "What to try when nothing was found; of a list by time the latest."
     from git_notes_consolidation.recall.rank import listing
     asks = listing(query, now)
     if asks and asks.since:
         said = f"No {asks.namespace or 'memories'} recorded {_when(asks)}."
         latest = s.search("*", limit=3, namespace=asks.namespace, include_summaries=False, count=False)
-        return _results(s, "", latest, f"{said} The latest:") if latest else [said]
+        return _results(call, s, "", latest, f"{said} The latest:") if latest else [said]
     if asks and asks.namespace: return [f"No {'open ' * (asks.namespace == 'blockers')}{asks.namespace}."]
     more = (f"; {deeper} in deeper tiers: add --mode exhaustive" if deeper
             else ". Try other words; gnc recall '*' lists what is there")
@@ -375,8 +382,8 @@ def recall(
     left = [f"… and {len(found) - len(some)} more; -v shows all"] if len(some) < len(found) else []
     if found and deeper: left.append(f"{deeper} more in colder tiers: --mode exhaustive")
     if title.endswith("nearest:") and s.embedder.name.startswith("static"): left.append(_OTHER_WORDS)
-    call.show(data, *(_results(s, query, some, title, again) + ["", *left] if found else
-              _nothing_found(s, query, at or s.clock(), mode, deeper)))
+    call.show(data, *(_results(call, s, query, some, title, again) + ["", *left] if found else
+              _nothing_found(call, s, query, at or s.clock(), mode, deeper)))
 
 # %% ../../../nbs/19_apps/03_cli/04_look.ipynb #43616959
 _READS = {("supersedes", True): "Replaces", ("supersedes", False): "Replaced by",
