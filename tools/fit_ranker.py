@@ -16,7 +16,7 @@ from scipy.optimize import minimize
 
 from git_notes_consolidation.core.loading import load_settings
 from git_notes_consolidation.core.memory import SAMPLE_NOW, sample_memories
-from git_notes_consolidation.evaluation.scoring import Question, load_questions, sample_questions, share
+from git_notes_consolidation.evaluation.scoring import Question, fixture, load_questions, share
 from git_notes_consolidation.evaluation.stories import load_stories, write_project
 from git_notes_consolidation.recall.search import HITS, PAIRS, SUMS, Seen, Weights, answering_order, see, succession, sum_features, weights_of
 from git_notes_consolidation.recall.service import SURE, TWO, open_recall
@@ -183,7 +183,7 @@ def main(argv=None):
         dev, locked = ([q for q in of_corpus if (q.split == "dev") == x] for x in (True, False))
         told = [*alone, *alone, *together, *asked_cases("corpus", home, dev, settings, embedder, now),
                 *asked_cases("sample, asked", sample, asked, settings, embedder, SAMPLE_NOW, old)]
-        kept = asked_cases("sample", sample, sample_questions(sample_memories()), settings, embedder, SAMPLE_NOW)
+        kept = asked_cases("sample", sample, load_questions(fixture("sample_questions")), settings, embedder, SAMPLE_NOW)
         tests = {"stories": alone, "dev-2": own["dev-2"], "all stories in one": together, "sample": kept,
                  "sample, asked": [c for c in told if c.story == "sample, asked"],
                  "corpus, dev": [c for c in told if c.story == "corpus"]}

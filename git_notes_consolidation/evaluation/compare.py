@@ -25,7 +25,7 @@ from .decay import file_touches
 from .pairs import Pair, TRAPS, load_pairs
 from .stories import write_project
 from .scoring import (
-    fixture, load_questions, plain, Question, sample_questions, wilson)
+    fixture, load_questions, plain, Question, wilson)
 from ..plots.figures import COLOURS, figure, rounded
 from ..recall.rank import content_words
 from ..recall.search import RetrievalMode, own_order
@@ -112,7 +112,7 @@ def lines_of(
                 for name, (much, of) in sums.items() if of[0]}
         for name, x in found.items():
             d = (_difference(ends[name], ends[against], values[name] - values[against])
-                 if name != against and {name, against} <= ends.keys() else None)
+                 if groups > 5 and name != against and {name, against} <= ends.keys() else None)
             yield Line(kind, name, x.role, measure, ends.get(name), round(sums[name][1][0]), d)
 
 # %% ../../nbs/18_evaluation/07_compare.ipynb #c7b230be
@@ -206,7 +206,8 @@ def question_bench(own_embedder: bool, package: Mapping[str, Any], baselines: Ma
                    path: Path | None, memories: Sequence[Memory] | None) -> Bench:
     "Questions, each of which was asked by itself."
     known = [*(memories or sample_memories())]
-    questions = load_questions(path) if path else sample_questions(known)
+    path = path or fixture("sample_questions")
+    questions = load_questions(path, known)
     def ranker_of(name: str, f: Any) -> Any:
         if f is None: return by_recall([q.question for q in questions], known)
         if hasattr(f, "embed"): return by_cosine(f, known)
@@ -219,7 +220,7 @@ def question_bench(own_embedder: bool, package: Mapping[str, Any], baselines: Ma
             return (rank <= 5, 1), (1 / rank, 1)
         return one
     what = f"questions to {len(known)} memories"
-    return Bench(_source(path or fixture("sample_questions"), len(questions), what),
+    return Bench(_source(path, len(questions), what),
                  {"answer among five": True, "mean reciprocal rank": False}, questions, ask, package,
                  baselines)
 
@@ -298,7 +299,8 @@ class Comparison:
             yield (f"{kind}: {measure}, on {d['items']:,} {d['of']} ({d['file']})",
                    ["", measure, f"difference from {d['against']}", "n"],
                    [[f"{x.name}{' (yours)' * (x.role == 'yours')}", str(x.value or "–"),
-                     "{:+.3f} [{:+.3f}, {:+.3f}]".format(*x.difference) if x.difference else "–", f"{x.n:,}"]
+                     "{:+.3f} [{:+.3f}, {:+.3f}]".format(*x.difference) if x.difference
+                     else "–" if x.name == d["against"] else "too few", f"{x.n:,}"]
                     for x in self.lines if (x.kind, x.measure) == (kind, measure)])
 
     def __repr__(self) -> str:

@@ -23,7 +23,7 @@ from ..core.memory import as_utc, Memory
 # %% auto #0
 __all__ = ['RELATIONS', 'LOCKED', 'wilson', 'Share', 'share', 'Table', 'Report', 'Row', 'DataError', 'load_rows', 'fixture',
            'unlocked_rows', 'load_dated', 'Outcome', 'outcome', 'Accuracy', 'evaluate_dates', 'load_questions',
-           'sample_questions', 'evaluate_recall']
+           'evaluate_recall']
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #98c1d2a4
 def wilson(
@@ -365,16 +365,13 @@ class Question:
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #c8d0c1f1
 def load_questions(
     path: Path | str,  # JSON lines
+    memories: Iterable[Memory] = (),  # That the questions are about; not checked when not given
 ) -> tuple[Question, ...]:
     "The labelled questions of a file."
-    return load_rows(path, Question)
-
-# %% ../../nbs/18_evaluation/01_scoring.ipynb #2bbc9fdb
-def sample_questions(memories: Iterable[Memory]) -> tuple[Question, ...]:
-    "The questions about the sample."
-    rows, known = load_questions(fixture("sample_questions")), {m.id for m in memories}
-    if any(known.isdisjoint(q.keys) for q in rows):
-        raise DataError("the package's questions are about its sample: give your memories their own")
+    rows, known = load_rows(path, Question), {m.id for m in memories}
+    lost = next((q.id for q in rows if known and known.isdisjoint(q.keys)), "")
+    if lost: raise DataError(f"{path}: none of the keys of {lost} is the id of a memory; questions and memories "
+                             f"go together, with ids such as {min(known)}")
     return rows
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #6d7eff93

@@ -223,9 +223,12 @@ def retype(page, has, code):
     page.keyboard.press("Shift+Enter")
 
 
+GUESS = {"quote": None, "relation": "coexist", "kind": None, "confidence": "low"}
+
+
 @WIDTHS
 def test_a_prompt_that_nobody_answered_scores_nothing(server, browser, width):
-    "The recording knows the words that are there, and no others: then no pair is counted, and the price of an answer is told."
+    "The recording knows the words that are there, and no others: then no pair is counted, until somebody pastes what a chat says."
     page = opened(server, browser, "research/prompts", width, ".jupyter-widgets .bars path", 13)
     rows = f"(g => g.data[0].y.map((name, i) => [name, g.data.reduce((n, t) => n + (t.x[i] || 0), 0)]))({DESK})"
     recall = "[...document.querySelectorAll('.gnc-ask-table tr')].find(r => r.innerText.startsWith('recall')).innerText.split('\\t')"
@@ -237,6 +240,15 @@ def test_a_prompt_that_nobody_answered_scores_nothing(server, browser, width):
     page.wait_for_selector(f".gnc-ask-note:has-text('{told}')", timeout=60_000)
     page.wait_for_function(f"() => {rows}.length === 3 && {rows}[2][1] === 0", timeout=10_000)
     assert page.evaluate(rows)[1:] == [["judge-3", 24], ["mine<br>(0 of 24 answered)", 0]] and page.evaluate(recall)[3].strip() == "–"
+    page.select_option("select:has(option:text-is('any chat, by hand'))", label="any chat, by hand")
+    page.click("button:text-is('ask')")
+    page.wait_for_function("() => document.querySelector('.gnc-ask-question textarea')?.value.startsWith('Say supersede, or a guess.')", timeout=60_000)
+    for reply, told in (("what?", "paste again"), (json.dumps({f"P{n}": GUESS for n in range(1, 7)}), "18 of 24 pairs")):
+        page.fill(".gnc-ask-reply textarea", reply)
+        page.click("button:text-is('take this answer')")
+        page.wait_for_selector(f".gnc-ask-note:has-text('{told}')", timeout=60_000)
+    page.wait_for_function(f"() => {rows}[2][1] === 6", timeout=10_000)
+    assert page.evaluate(rows)[1:] == [["judge-3", 24], ["mine<br>(6 of 24 answered)", 6]]
     page.close()
 
 
