@@ -370,8 +370,8 @@ def load_questions(
     "The labelled questions of a file."
     rows, known = load_rows(path, Question), {m.id for m in memories}
     lost = next((q.id for q in rows if known and known.isdisjoint(q.keys)), "")
-    if lost: raise DataError(f"{path}: none of the keys of {lost} is the id of a memory; questions and memories "
-                             f"go together, with ids such as {min(known)}")
+    if lost: raise DataError(f"{path}: none of the keys of {lost} is the id of a memory; questions and "
+                             f"memories go together, with ids such as {min(known)}")
     return rows
 
 # %% ../../nbs/18_evaluation/01_scoring.ipynb #6d7eff93
