@@ -7,6 +7,7 @@ from __future__ import annotations
 import multiprocessing, os, time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -116,15 +117,23 @@ def _consolidate(t: Task) -> Outcome:
                    why=r.errors[0] if r.errors else "; ".join(r.warnings[:2]), run_id=r.run_id)
 
 # %% ../../nbs/19_apps/01_fleet.ipynb #1d395640
+def _alone(t: Task) -> Outcome:
+    "Consolidate in a process of its own: whoever ends that ends no other."
+    with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
+        try: return process.submit(consolidate_one, t).result()
+        except BrokenProcessPool as e: return Outcome(t.path, "failed", why=one_line(e))
+
+# %% ../../nbs/19_apps/01_fleet.ipynb #7b57db02
 def sweep(
     tasks: Sequence[Task],
     workers: int = 1,  # Processes on this machine
 ) -> Iterator[Outcome]:  # As they come
     "Consolidate many repositories."
     if workers < 2 or len(tasks) < 2: yield from map(consolidate_one, tasks); return
+    each, left = [replace(t, arguments={**t.arguments, "workers": 1}) for t in tasks], list[Task]()
     with ProcessPoolExecutor(workers, multiprocessing.get_context("spawn")) as processes:
-        futures = {processes.submit(consolidate_one, replace(t, arguments={**t.arguments, "workers": 1})): t
-                   for t in tasks}
+        futures = {processes.submit(consolidate_one, t): t for t in each}
         for future in as_completed(futures):
-            e = future.exception()
-            yield Outcome(futures[future].path, "failed", why=one_line(e)) if e else future.result()
+            if future.exception(): left.append(futures[future])
+            else: yield future.result()
+    yield from map(_alone, left)

@@ -458,7 +458,7 @@ class Question:
 _SAME = {stem(w): line.split()[0] for line in (
     "change move moved moving switch migrate migration adopt convert ported instead relocate",
     "disable deactivate switchoff turnoff shutdown", "enable activate switchon turnon",
-    "release publish ship deploy deployment rollout comout cameout", "remove removal delete deletion erase",
+    "release publish ship deploy deployment rollout comout camout", "remove removal delete deletion erase",
     "update upgrade bump", "start begin began begun join", "break broke broken", "leave left", "login signin")
     for w in line.split()}
 

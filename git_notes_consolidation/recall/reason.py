@@ -185,11 +185,19 @@ def _as_told(line: str, told: Sequence[TemporalReference]) -> str:
     return ", ".join(said)
 
 
+_TO_DAY = re.compile(  # What comes back moves to another day of the week
+    r"(?i)\A\W*(?:(?!(?:this|next|today|tomorrow|if|when|unless|never|not|may|might|could|should)\b)"
+    r"[^\W\d][\w-]* ){1,4}(?:moves?|shifts?|changes?|switch(?:es)?|goes) (?:from \w+ )?to "
+    r"(?:mon|tues|wednes|thurs|fri|satur|sun)days?(?: at [\w:]+(?: [ap]m)?)?(?: from now on)?(?:[.;!]|\Z)")
+
+
 def _rate(rows: Sequence[Evidence], q: Question, now: datetime | None = None) -> ReasonedAnswer | None:
     "What is to be every week; what is told of one day alone is an exception."
     near = [e for e in rows if e.share >= rows[0].share - 0.25]
+    every = {e.result.id: _rates(e, q) for e in near}
     for e in near:
-        told, hours = _rates(e, q), _hours(e, q.about)
+        told, hours = every[e.result.id], _hours(e, q.about)
+        if not told and any(every.values()) and _TO_DAY.search(e.line): told = e.dates
         changed, once = _CHANGED.search(e.line), e.date and _ONE_DAY.search(e.date.original_text)
         if not (told or hours) and changed and not (changed[1] and once): break
         if not (told or hours): continue

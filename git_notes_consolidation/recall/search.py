@@ -408,12 +408,14 @@ def _rarity(
 # %% ../../nbs/14_recall/02_search.ipynb #15f0a8a4
 HITS = ("cosine", "whole", "title", "line", "rarest", "names", "open", "progress", "decision", "recent")
 _CHANCE = 0.35  # Cosine that two words have by chance
+_FORM = 0.5  # So near at least are two forms of one word, such as disable and disabled
 
 
 def _nearest(asked: Sequence[str], words: Iterable[str]) -> Callable[[Sequence[str]], np.ndarray]:
     "How near the nearest of some words comes to each that is asked: 0 to 1."
     at = {w: n for n, w in enumerate(dict.fromkeys(words))}
     near = np.clip((word_vectors(asked) @ word_vectors([*at]).T - _CHANCE) / (1 - _CHANCE), 0, 1)
+    near = np.maximum(near, [[_FORM * (root(a) == root(w)) for w in at] for a in asked])
     def nearest(some: Sequence[str]) -> np.ndarray:
         best: np.ndarray = near[:, [at[w] for w in some]].max(axis=1, initial=0.0)
         return best

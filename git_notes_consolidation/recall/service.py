@@ -388,7 +388,7 @@ class _Search:
         there = sorted(known.values(), key=lambda m: (m.event_time, m.id))
         at = {m.id: n for n, m in enumerate(there)}
         vectors = compared.vectors[[c.row[m.id] for m in there]].astype(float)
-        told = next_words(there, vectors, [at[i] for i in blockers], compared.embedder)
+        told = next_words(there, vectors, [at[i] for i in blockers if i in at], compared.embedder)
         return {there[i].id: there[k].id for i, (chance, k) in told.items() if chance >= MARKED}
 
     def telling(self, results: Sequence[MemoryResult], query: str) -> set[int]:

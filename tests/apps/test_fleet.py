@@ -1,9 +1,14 @@
 """A fleet: repositories that fail, each by itself."""
+import json
+import os
 import shutil
+import signal
+import subprocess
+import time
 from pathlib import Path
 
 import pytest
-from calls import gnc, new_repo
+from calls import COMMAND, gnc, new_repo
 from git_notes_consolidation.store.events import run_lock
 from git_notes_consolidation.store.git import open_repo
 from helpers import refs, story
@@ -29,3 +34,18 @@ def test_each_repository_fails_by_itself_and_the_sweep_goes_on(tmp_path):
     again = gnc(*command)
     assert said_of(again, "state") == dict.fromkeys(("one", "two", "busy", "addressed"), "ok") | {"broken": "failed", "nowhere": "failed"}
     assert said_of(again, "did")["one"] == "nothing to do" != said_of(again, "did")["busy"]
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not Path("/proc/self/task").exists(), reason="needs Linux's list of processes")
+def test_a_process_that_is_killed_takes_no_repository_with_it(tmp_path):
+    for name in ("one", "two", "three"): new_repo(tmp_path / name, story())
+    words = [*COMMAND, "fleet", "--json", "--under", tmp_path, "--workers", "2"]
+    with subprocess.Popen(words, stdout=subprocess.PIPE, text=True) as p:
+        children, until = Path(f"/proc/{p.pid}/task/{p.pid}/children"), time.monotonic() + 60
+        def workers(): return [c for c in children.read_text().split() if b"spawn_main" in Path(f"/proc/{c}/cmdline").read_bytes()]
+        while not (there := workers()) and time.monotonic() < until: time.sleep(0.02)
+        os.kill(int(there[0]), signal.SIGKILL)
+        done = json.loads(p.stdout.read())
+    assert (p.returncode, done["ok"], done["failed"]) == (0, 3, 0), done
+    assert all(refs(tmp_path / n, "refs/notes/mem-runs") for n in ("one", "two", "three"))

@@ -321,7 +321,7 @@ KINDS = [  # What is noted on 20 June 2026 (after the bar on the day after), the
     ("Public version later, 15 July, no time for tests.", "when does the public version come", "15 July 2026."),
     ("The portal will be in both stores on 15 July, if the tests finish.", "when did the portal get into the stores", "Planned for 15 July 2026."),
     ("Harbour has 45 days to pay from June on.", "how many days has Harbour to pay", "Found, but none"),
-    ("We ship on Tuesdays.", "when do we ship", "Tuesdays."),
+    ("We ship on Tuesdays. | Releases move to Wednesday; we ship at ten.", "when do we ship", "Every Wednesday."),
     ("The demo is on 10 July. | The demo moves to Wednesday.", "when is the demo", "24 June 2026."),
     ("We ran `make ship` yesterday.", "when do we ship", "No memory says just that."),
     ("Passes need a new certificate each year. Ours ends on 4 March 2027.", "when does the certificate of the passes end", "4 March 2027."),

@@ -84,3 +84,10 @@ def test_a_cache_that_leads_elsewhere_is_refused(tmp_path):
     (home / ".memory").symlink_to(tmp_path / "elsewhere")
     done = gnc("recall", "one", repo=home)
     assert done.code == 1 and "is a link" in done.err and not any((tmp_path / "elsewhere").iterdir())
+
+
+def test_all_blockers_are_listed_with_the_summary_of_some(sample):
+    _, after = sample
+    for more in ((), ("--mode", "exhaustive")):
+        said = gnc("recall", "*", "--namespace", "blockers", "--no-count", "--json", *more, repo=after)
+        assert said.code == 0 and {r["namespace"] for r in said.json["results"]} == {"blockers"}, said.err

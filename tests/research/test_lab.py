@@ -335,9 +335,11 @@ FIRST = "(g => g.getBoundingClientRect())(document.querySelector('.jp-OutputArea
 
 @WIDTHS
 def test_the_evaluation_opens_on_a_question_a_picture_and_a_knob(server, browser, width):
-    "As it is opened, before a cell is run; then a judge is put between the brackets, and stands beside the simple ways."
+    "From the top of the page; then a judge is put between the brackets, and stands beside the simple ways."
     page = opened(server, browser, "research/04_evaluation", width, ".jp-InputPrompt:text-is('[2]:')", 3)
     assert "?" in page.inner_text(".jp-Notebook blockquote") and "judges=[]" in page.inner_text(".jp-Notebook")
+    page.evaluate("document.querySelector('.jp-WindowedPanel-outer').scrollTop = 0")  # Running cells has scrolled it
+    page.wait_for_timeout(500)
     box = page.evaluate(FIRST)
     assert width < 600 or box["top"] < 500, box
     assert all(name in page.evaluate(OWN) for name in ("judge_pair", "newest wins", "same title"))

@@ -203,7 +203,8 @@ def evaluate(
         return _show_comparison(call, found, save)
     if what != "supersession":
         refuse_options(ctx, f"does not go with {what}", "what", "data", "failures", only=True)
-    if llm is not None and four_way: raise Usage("--four-way does not go with --llm")
+    if llm is not None and (four_way or failures):
+        raise Usage(f"--{'four-way' if four_way else 'failures'} does not go with --llm")
     if llm is not None: return _try_model(call, llm, data, limit)
     if limit: raise Usage("--limit goes with --llm WHO")
     more = {"four_way": four_way} if what == "supersession" else {}
@@ -233,6 +234,7 @@ def _try_model(call: Call, llm: str, data: Path | None, limit: int | None) -> No
     if not pairs: raise Usage("--llm: all pairs of that file are in the locked half, which is never shown")
     config = load_settings({"llm_provider": llm}, file=call.config).config
     with _counting(call) as bar, get_client(config, _environment(call), _replies(call)) as c:
+        if not c.providers: raise Usage("; ".join(c.usage().notes) or f"--llm {llm}: nobody to ask")
         task = bar.add_task(llm)
         tried = e.try_prompt(pairs, c, progress=lambda done, of: bar.update(task, completed=done, total=of))
     trials, who = [e.offline_trial(pairs), tried], c.providers[0].models[0] if c.providers else llm
