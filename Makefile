@@ -40,7 +40,7 @@ demo: $(VENV)/.installed-demo  ## A year of a project's memories, consolidated b
 	@$(BIN)/gnc demo
 
 lab: $(VENV)/.installed-lab  ## JupyterLab on nbs/index.ipynb, with research/ and guide/ beside it
-	$(BIN)/jupyter lab --ServerApp.root_dir='$(CURDIR)' --LabApp.default_url=/lab/tree/nbs/index.ipynb
+	PATH='$(abspath $(BIN))':"$$PATH" $(BIN)/jupyter lab --ServerApp.root_dir='$(CURDIR)' --LabApp.default_url=/lab/tree/nbs/index.ipynb
 
 tuning: $(VENV)/.installed-lab  ## The tuning sliders as a page in the browser, with no code in sight
 	JUPYTER_CONFIG_PATH=tools $(BIN)/voila nbs/research/tuning-page.ipynb
