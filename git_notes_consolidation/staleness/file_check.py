@@ -12,12 +12,12 @@ from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
-from git_notes_consolidation.staleness.definitions import (
-    commands_of, DEFINERS, later_minimum, read_tree, Removal, removals, seen, Tree,
-    undefined)
+from .definitions import (
+    commands_of, DEFINERS, later_minimum, read_tree, Removal, removals, undefined)
 from .file_names import FileName, Kind, file_names, has_ending
-from .history import (
-    Commit, Departure, departures, is_shallow, LOG, objects, read_commits, time_of, tip_of, words_present)
+from git_notes_consolidation.staleness.history import (
+    Commit, Departure, departures, is_shallow, LOG, objects, read_commits, seen, time_of, tip_of, Tree,
+    words_present)
 from .mentions import reports
 from ..store.git import Repo, RepoError, git
 from ..text.words import words_of
