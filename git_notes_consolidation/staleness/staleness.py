@@ -6,7 +6,7 @@
 from __future__ import annotations
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
@@ -54,12 +54,11 @@ class Baseline(NamedTuple):
     place: int  # Its position in the walk, or that of its time
 
 
-def baselines(w: Walk, memories: Iterable[Memory], there: Mapping[str, tuple[str, str]]) -> dict[str,
-    Baseline]:
+def baselines(w: Walk, memories: Iterable[Memory], there: Container[str]) -> dict[str, Baseline]:
     "The base of each memory that has one."
     out = {}
     for m in memories:
-        mine = [i for i in commits_of(m) if there.get(i, ("", ""))[1] == "commit"]
+        mine = [i for i in commits_of(m) if i in there]
         first = next((i for i in mine if i in w.place), None)
         place = w.place[first] if first else w.at(m.timestamp.timestamp()) if mine or w.whole else None
         if place is not None: out[m.id] = Baseline(first or (mine or [w.commits[place].id])[0], place)
@@ -326,16 +325,12 @@ def _remarks(w: Walk, memories: Sequence[Memory], base: Mapping[str, Baseline], 
 _PARTIAL = "this is a partial clone: to compare would fetch from its remote, so nothing was"
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #cc61a359
-_Known = Mapping[str, tuple[str, str]]  # From `objects`
-
-
 def _commit_fates(repo: Repo, w: Walk, memories: Iterable[Memory], asks: Sequence[Lookup],
-                  known: _Known) -> list[Stale]:
+                  known: Mapping[str, str]) -> list[Stale]:
     "Commits that are named, and those that the memories hang on."
     undone = reverts(repo, w, max(a.base.place for a in asks)) if asks else {}
-    commits = {i for i, (_, kind) in known.items() if kind == "commit"}
-    homes = [(m, ids) for m in memories if {*(ids := commits_of(m))} <= commits]
-    meant = {a.name.text: known[a.name.text][0] for a in asks}
+    homes = [(m, ids) for m in memories if {*(ids := commits_of(m))} <= known.keys()]
+    meant = {a.name.text: known[a.name.text] for a in asks}
     dead = lost_commits(repo, w, {*meant.values(), *(i for _, ids in homes for i in ids)})
     return [*stale_commits(w, asks, meant, undone, dead),
             *(stale_of(dead[ids[0]], m, "unreachable", _NOWHERE) for m, ids in homes
@@ -355,13 +350,14 @@ def compare(
         return Comparison((), w.tip, len(w.commits), len(memories), remarks=() if w.content else (_PARTIAL,))
     say("memories")
     names = {m.id: [n for n in mentions_of(m) if not n.told] for m in memories}
-    known = objects(repo, [*(i for m in memories for i in commits_of(m)),
-                           *sorted({n.text for ns in names.values() for n in ns if n.kind == "commit"})])
+    asked = [*(i for m in memories for i in commits_of(m)),
+             *sorted({n.text for ns in names.values() for n in ns if n.kind == "commit"})]
+    known = {name: i for name, (i, kind) in objects(repo, asked).items() if kind == "commit"}
     base = baselines(w, memories, known)
     asks: dict[str, list[Lookup]] = {kind: [] for kind in ("path", "symbol", "commit")}
     for m in memories:
         for n in names[m.id] if m.id in base else ():
-            if n.kind != "commit" or known.get(n.text, ("", ""))[1] == "commit": asks[n.kind].append(Lookup(m, n, base[m.id]))
+            if n.kind != "commit" or n.text in known: asks[n.kind].append(Lookup(m, n, base[m.id]))
     say("paths")
     today = Tree(paths_of(repo, w.tip)) if asks["path"] else Tree(())
     absent = [a for a in asks["path"] if not today.has(a.name.text)]

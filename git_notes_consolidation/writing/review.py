@@ -500,16 +500,6 @@ def answer(
     overrule(service, id, dry_run)
     return service.commit(draft, session, dry_run)
 
-# %% ../../nbs/16_writing/04_review.ipynb #3d62e1ff
-def accept(service: WritingService, id: str, *said: Any, **kw: Any) -> WriteResult:
-    "Yes: what the question proposes is done."
-    return answer(service, id, "yes", *said, **kw)
-
-
-def reject(service: WritingService, id: str, *said: Any, **kw: Any) -> WriteResult:
-    "No: no run makes it, and none asks again."
-    return answer(service, id, "no", *said, **kw)
-
 # %% ../../nbs/16_writing/04_review.ipynb #56b1dc92
 def too_many(
     service: WritingService,
