@@ -157,8 +157,6 @@ class Copy(NamedTuple):
 
 def copies(
     texts: Mapping[str, str],  # By path
-    least: int = 10,  # Lines; shorter files are left alone
-    share: float = 0.9,
 ) -> list[Copy]:
     "Files that are copies; of two that are the same, the second."
     sets = {p: {line.strip() for line in t.splitlines()} - {""} for p, t in texts.items()}
@@ -166,7 +164,7 @@ def copies(
     for p in sorted(sets, key=lambda p: (-len(sets[p]), p)):
         same, whole = max(((len(sets[p] & sets[k]), k) for k in kept), default=(0, ""))
         n = len(sets[p])
-        if n >= least and same >= share * n: out.append(Copy(p, whole, same, n))
+        if n >= 10 and same >= 0.9 * n: out.append(Copy(p, whole, same, n))
         else: kept.append(p)
     return out
 

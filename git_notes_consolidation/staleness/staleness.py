@@ -250,17 +250,15 @@ def _lines(data: bytes | None) -> set[str]:
             if sum(map(str.isalnum, line := raw.strip())) >= 4}
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #2ae8ef46
-def _same_lines(repo: Repo, files: Iterable[_File], there: Mapping[str, list[str]],
-                most: int = 20) -> set[_File]:
-    "Files of which a third of the new lines stand in a version of the same path, among the latest so many."
-    files = [f for f in files if f.path in there]
-    blobs = read_blobs(repo,
-                       {b for f in files for b in (f.before, f.after, *there[f.path][:most]) if b.strip("0")})
-    def share(f: _File) -> float:
+def _same_lines(repo: Repo, files: Iterable[_File], there: Mapping[str, list[str]]) -> set[_File]:
+    "Files of which a third of the new lines stand in one of the latest versions of the same path."
+    late = {f: there[f.path][:20] for f in files if f.path in there}
+    asked = {b for f, ids in late.items() for b in (f.before, f.after, *ids) if b.strip("0")}
+    blobs = read_blobs(repo, asked)
+    def has(f: _File) -> bool:
         new = _lines(blobs.get(f.after)) - _lines(blobs.get(f.before))
-        return (max((len(new & _lines(blobs.get(b))) / len(new) for b in there[f.path][:most]), default=0.0)
-                if new else 0.0)
-    return {f for f in files if share(f) >= 1 / 3}
+        return bool(new) and any(3 * len(new & _lines(blobs.get(b))) >= len(new) for b in late[f])
+    return {f for f in late if has(f)}
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #3934d45c
 def lost_commits(repo: Repo, w: Walk, ids: Iterable[str]) -> dict[str, Commit]:

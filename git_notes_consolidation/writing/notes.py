@@ -555,6 +555,6 @@ def import_files(
         names = ", ".join(sorted({str(r["path"]) for r in found.rows}))
         said = {"reasoning": f"imported from {names[:200]}", "imported": list(found.rows)}
         return Draft("ADD", found.memories[0].id, found.memories, found.edges, said=said)
-    try: run = s.commit(draft, "", dry_run).run_id
+    try: run = s.commit(draft, dry_run).run_id
     except _Nothing: run = ""
     return replace(found, run_id=run)

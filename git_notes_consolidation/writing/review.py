@@ -376,11 +376,7 @@ def _operations(v: View) -> dict[str, Mapping[str, Any]]:
 
 def _who_decided(v: View, i: str) -> str:
     "Who closed a question."
-    found = [r for _, _, r in v.events.records if r["kind"] == "review" and r.get("subject") == i
-             and r.get("run") in v.state.runs.keys() - v.state.undone]
-    r = max(found, key=lambda r: (r["seq"], r["id"]), default=None)
-    if r is None: return "the run that asked it was taken back"
-    if not r.get("verdict"): return f"{r.get('run', 'a run')} found that it no longer arises"
+    if (r := v.state.answers.get(i)) is None: return "no run asks it any more"
     who = _author(r, _operations(v))
     by, session = f" by {who}" * (who.by == "agent"), f", session {who.session}" * bool(who.session)
     return (f"{r['verdict']}{by} on {str(r.get('at', ''))[:10]} in {r['run']}{session}"
@@ -483,7 +479,6 @@ def answer(
     id: str,  # A question, by its name or the beginning of it
     as_: str = "yes",  # no, or one of `ANSWERS`
     reason: str = "",
-    session: str = "",  # For the log
     dry_run: bool = False,  # Only say what would be done
     swap: bool = False,  # The other of the two is the newer one
 ) -> WriteResult:
@@ -498,7 +493,7 @@ def answer(
         if p.refused: raise BadFact(p.refused)
         return _draft_answer(w, p, verdict, reason, service, client, now)
     overrule(service, id, dry_run)
-    return service.commit(draft, session, dry_run)
+    return service.commit(draft, dry_run)
 
 # %% ../../nbs/16_writing/04_review.ipynb #56b1dc92
 def too_many(
@@ -540,7 +535,6 @@ def _joint_draft(parts: Sequence[Draft]) -> Draft:
 def answer_all(
     service: WritingService,
     answers: Mapping[str, Answer],  # By the question's id
-    session: str = "",
 ) -> tuple[WriteResult | None, dict[str, str]]:  # The run, if there is one, and why not, by question
     "Answer several questions in one run."
     why: dict[str, str] = {}
@@ -561,7 +555,7 @@ def answer_all(
         if not found: raise BadFact("none of these could be answered")
         if many := too_many(service, [p for p, _ in found.values()]): raise BadFact(many)
         return _joint_draft([x for _, x in found.values()])
-    try: return service.commit(draft, session), why
+    try: return service.commit(draft), why
     except BadFact:
         if len(why) == len(answers): return None, why
         raise

@@ -33,7 +33,6 @@ class Read:
 # %% ../../nbs/16_writing/07_tidy.ipynb #28eee3fa
 def read_entries(
     files: Sequence[MemoryFile],
-    default: str = "learnings",  # Namespace of what names none
 ) -> list[Read]:
     "The entries of some files, oldest first."
     out: list[Read] = []
@@ -41,7 +40,7 @@ def read_entries(
         for n, e in enumerate(f.entries):
             at = (e.time or f.modified) + timedelta(microseconds=f.rank(n))
             name = digest("mem", f.path, n, e.title, e.body)
-            m = Memory(name, "0" * 40, e.namespace or default, e.title, e.body, at, tags=(f.path,))
+            m = Memory(name, "0" * 40, e.namespace or "learnings", e.title, e.body, at, tags=(f.path,))
             out.append(Read(f, e, m))
     return sorted(out, key=lambda r: (r.memory.timestamp, r.memory.id))
 

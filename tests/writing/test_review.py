@@ -85,7 +85,7 @@ def settled(home):
 def ask(w, new, old, type_, kind=None):
     "A question that a judge might leave."
     e = MemoryEdge(new, old, type_, 0.7, "it may be", kind=kind)
-    w.commit(lambda held, now, client: Draft("NOOP", new, questions=((e, "the judge is not sure: it may be"),)), "")
+    w.commit(lambda held, now, client: Draft("NOOP", new, questions=((e, "the judge is not sure: it may be"),)))
     return e.id
 
 
@@ -125,7 +125,9 @@ def test_an_unsure_replacement_is_made_as_it_was_judged(home):
     [p] = asked(home)
     q = p.question
     assert (p.case, p.hides) == ("edge", (q["target"],)) and "replaces “Where the staging cluster lives”, which is archived" in p.words
-    accept(writer(home), q["id"], reason="moved in May", session="monday")
+    w = writer(home)
+    w.author = w.author._replace(session="monday")
+    accept(w, q["id"], reason="moved in May")
     [e] = state_of(home).edges.values()
     assert (e.id, e.by, e.code, e.span, e.kind, e.weight) == (q["id"], "person", "S", q["span"], "full", q["weight"])
     d = known(home)[q["target"]]
