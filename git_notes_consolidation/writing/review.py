@@ -376,10 +376,9 @@ def _operations(v: View) -> dict[str, Mapping[str, Any]]:
 
 def _who_decided(v: View, i: str) -> str:
     "Who closed a question."
-    if (r := v.state.answers.get(i)) is None: return "no run asks it any more"
-    who = _author(r, _operations(v))
+    who = _author(r := v.state.answers[i], _operations(v))
     by, session = f" by {who}" * (who.by == "agent"), f", session {who.session}" * bool(who.session)
-    return (f"{r['verdict']}{by} on {str(r.get('at', ''))[:10]} in {r['run']}{session}"
+    return (f"{r.get('verdict', 'closed')}{by} on {str(r.get('at', ''))[:10]} in {r['run']}{session}"
             f"{f': {why}' if (why := r.get('reason')) else ''}")
 
 # %% ../../nbs/16_writing/04_review.ipynb #28f52777
@@ -391,11 +390,9 @@ def open_question(
     try: return questions(v, resolve(name, v.state.reviews))[0]
     except UnknownId as e:
         if "ambiguous" in str(e): raise
-        past = {str(r["subject"]) for _, _, r in v.events.records if r["kind"] == "review"
-                and r.get("run") in v.state.runs}
-        try: i = resolve(name, past)
+        try: i = resolve(name, v.state.answers)
         except UnknownId: raise UnknownId(
-            f"no question is called {name!r}; gnc review list shows those that are open") from None
+            f"no open question is called {name!r}; gnc review list shows those that are open") from None
     raise BadFact(f"{i} is no longer open: {_who_decided(v, i)}")
 
 # %% ../../nbs/16_writing/04_review.ipynb #5650fcac
