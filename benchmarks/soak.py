@@ -41,7 +41,7 @@ from git_notes_consolidation.store.events import Locked, REFS, clone_id, read_ev
 from git_notes_consolidation.store.git import MEM, RepoError, open_repo, tips
 from git_notes_consolidation.store.reader import note_text
 from git_notes_consolidation.store.sync import sync
-from git_notes_consolidation.writing.review import accept, reject
+from git_notes_consolidation.writing.review import answer
 from git_notes_consolidation.writing.write import open_writing
 
 YEAR = timedelta(days=365)
@@ -148,7 +148,7 @@ class Soak:
             elif what == "restore": c.writer.restore(r.choice([m.id for m in v.scan.memories if m.status == "tombstone"] or [i]))
             elif what == "update": c.writer.update(i, importance=r.randint(0, 10) / 10)
             elif what == "remember": c.known.add(c.writer.remember(f"The {r.choice(WORDS)} has {r.randint(2, 99)} {r.choice(WORDS)}s in {c.now:%B}").memory_id)
-            elif v.state.reviews: r.choice((accept, reject))(c.writer, r.choice(sorted(v.state.reviews)))
+            elif v.state.reviews: answer(c.writer, as_=r.choice(("yes", "no")), id=r.choice(sorted(v.state.reviews)))
             else: return
             self.did[what] += 1
         except RepoError: self.did["refused"] += 1  # One that makes no sense here: what is forgotten already, what no longer stands

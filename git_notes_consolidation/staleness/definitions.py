@@ -4,58 +4,18 @@
 
 # %% ../../nbs/12_staleness/05_definitions.ipynb #1b12d728
 from __future__ import annotations
-import posixpath, re
+import re
 from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable
 from fnmatch import translate
 from pathlib import Path
 from typing import NamedTuple
 from .file_names import Kind
-from .history import is_complete, path_end, tip_of, word_changes
+from .history import is_complete, tip_of, Tree, word_changes
 from ..store.git import Repo, RepoError, git
 
 # %% auto #0
 __all__ = []
-
-# %% ../../nbs/12_staleness/05_definitions.ipynb #a7c5de47
-def seen(name: str, base: str) -> list[str]:
-    "What a name says from a folder, and from the top."
-    return [posixpath.normpath(posixpath.join(b, name)) for b in (base, "")]
-
-
-class Tree:
-    "The paths of a repository, and what its files hold."
-    def __init__(self, paths: Iterable[str], read: Callable[..., str] = lambda path: "") -> None:
-        self.files, self.read = frozenset(paths), read
-        folders = {"/".join(parts[:n]) for p in self.files if (parts := p.split("/"))
-                   for n in range(1, len(parts))}
-        self._by_last, self._by_name = defaultdict[str, set[str]](set), defaultdict[str, list[str]](list)
-        for p in self.files: self._by_name[p.rpartition("/")[2].lower()].append(p)
-        for p in {*self.files, *folders, *(posixpath.splitext(p)[0] for p in self.files)}:
-            self._by_last[p.lower().rpartition("/")[2]].add(p.lower())
-
-    def has(self, name: str, base: str = "") -> bool:
-        "Is there something of that name, seen from a folder, from the top, or with this end?"
-        end = path_end(name)
-        return self.at(name, base) or any(
-            f"/{p}".endswith(end) for p in self._by_last.get(end.rpartition("/")[2], ()))
-
-    def at(self, name: str, base: str = "") -> bool:
-        "Is there something of that name, seen from a folder or from the top?"
-        return any(p.lower() in self._by_last.get(p.lower().rpartition("/")[2], ()) for p in seen(name, base))
-
-    def covers(self, name: str, base: str = "") -> bool:
-        "Can it be known from here? What lies outside cannot, or below a link or a submodule."
-        here = seen(name, base)
-        below = any(p[:i] in self.files for p in here for i, c in enumerate(p) if c == "/")
-        return not below and not here[0].startswith("..")
-
-    def file(self, name: str, base: str = "") -> str:  # Empty where there is none, or more than one
-        "The only file that a name can mean."
-        end = path_end(name)
-        ends = {p for p in self._by_name.get(end.rpartition("/")[2], ()) if f"/{p}".lower().endswith(end)}
-        here = [x for x in seen(name, base) if x in ends]
-        return here[0] if here else next(iter(ends)) if len(ends) == 1 else ""
 
 # %% ../../nbs/12_staleness/05_definitions.ipynb #85d23c79
 LARGEST = 16 * 2**20  # Bytes of a file that is checked

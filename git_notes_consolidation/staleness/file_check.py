@@ -8,16 +8,16 @@ import os, posixpath, re, sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
-from git_notes_consolidation.staleness.definitions import (
-    commands_of, DEFINERS, later_minimum, read_tree, Removal, removals, seen, Tree,
-    undefined)
+from .definitions import (
+    commands_of, DEFINERS, later_minimum, read_tree, Removal, removals, undefined)
 from .file_names import FileName, Kind, file_names, has_ending
-from .history import (
-    Commit, Departure, departures, is_shallow, LOG, objects, read_commits, time_of, tip_of, words_present)
+from git_notes_consolidation.staleness.history import (
+    Commit, Departure, departures, is_shallow, LOG, objects, read_commits, seen, time_of, tip_of, Tree,
+    words_present)
 from .mentions import reports
 from ..store.git import Repo, RepoError, git
 from ..text.words import words_of
@@ -157,8 +157,6 @@ class Copy(NamedTuple):
 
 def copies(
     texts: Mapping[str, str],  # By path
-    least: int = 10,  # Lines; shorter files are left alone
-    share: float = 0.9,
 ) -> list[Copy]:
     "Files that are copies; of two that are the same, the second."
     sets = {p: {line.strip() for line in t.splitlines()} - {""} for p, t in texts.items()}
@@ -166,7 +164,7 @@ def copies(
     for p in sorted(sets, key=lambda p: (-len(sets[p]), p)):
         same, whole = max(((len(sets[p] & sets[k]), k) for k in kept), default=(0, ""))
         n = len(sets[p])
-        if n >= least and same >= share * n: out.append(Copy(p, whole, same, n))
+        if n >= 10 and same >= 0.9 * n: out.append(Copy(p, whole, same, n))
         else: kept.append(p)
     return out
 
@@ -349,16 +347,6 @@ def _place(n: FileName, base: str, tree: Tree) -> tuple[str, str]:  # Empty: not
             if path := tree.file("/".join(parts[:k]) + end): return path, parts[k]
     return "", ""
 
-# %% ../../nbs/12_staleness/06_file_check.ipynb #e60e1705
-def _elsewhere(repo: Repo, word: str, path: str) -> str:
-    "The only other file of the same language that has a word."
-    like = f":(top,glob)**/*{posixpath.splitext(path)[1]}"
-    try: said = git(repo.path, "grep", "-l", "-z", "-w", "-F", "--no-color", "--full-name", f"-e{word}",
-                    tip_of(repo), "--", like)
-    except RepoError: return ""  # None has it, or a content is not here
-    files = [x.partition(":")[2] for x in said.decode("utf-8", "replace").split("\0") if x]
-    return f"; {files[0]} has it" if len(files) == 1 else ""
-
 # %% ../../nbs/12_staleness/06_file_check.ipynb #525ce4a5
 _DONE = re.compile(r"\b(?:added|fixed|implemented|introduced|changed|updated)\b", re.I)  # A log of work
 
@@ -375,9 +363,7 @@ def _lost_symbols(repo: Repo, names: Mapping[str, Sequence[FileName]], tree: Tre
            if (r := next((r for r in found.get(word, ()) if r.path == path), None))}
     by, out = _commits(repo, (r.commit for r in was.values())), defaultdict[str, list[Dead]](list)
     for (p, n), r in was.items():
-        word = asked[p, n][1]
-        dead = _since(n, f"{r.path} has no {word}", by[r.commit])
-        out[p].append(replace(dead, reason=dead.reason + _elsewhere(repo, word, r.path)))
+        out[p].append(_since(n, f"{r.path} has no {asked[p, n][1]}", by[r.commit]))
     return out
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #5b9bcf1a

@@ -6,22 +6,22 @@
 from __future__ import annotations
 import re
 from collections import Counter, defaultdict
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Container, Iterable, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from datetime import datetime
 from typing import Any, Literal, NamedTuple
 from git_notes_consolidation.staleness.history import (
-    Commit, departures, LOG, Move, Walk, WordChange, moves, objects, paths_of, read_commits, reverts, walk,
-    time_of, word_changes, words_present)
+    Commit, departures, LOG, Move, Walk, WordChange, moves, objects, paths_of, read_commits, reverts, time_of,
+    Tree, walk, word_changes, words_present)
 from ..core.memory import Memory
 from .mentions import Kind, Mention, mentions_of, symbol_parts
-from ..store.git import Repo, RepoError, git, read_blobs, tips
+from ..store.git import Repo, git, read_blobs
 
 # %% auto #0
 __all__ = ['Stale', 'follow', 'Comparison', 'compare', 'stale']
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #cf73642a
-Fate = Literal["deleted", "renamed", "reverted", "branch_gone", "unreachable", "gone_before"]
+Fate = Literal["deleted", "renamed", "reverted", "unreachable", "gone_before"]
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #770dcfd7
 @dataclass(frozen=True)
@@ -54,29 +54,15 @@ class Baseline(NamedTuple):
     place: int  # Its position in the walk, or that of its time
 
 
-def baselines(w: Walk, memories: Iterable[Memory], there: Mapping[str, tuple[str, str]]) -> dict[str,
-    Baseline]:
+def baselines(w: Walk, memories: Iterable[Memory], there: Container[str]) -> dict[str, Baseline]:
     "The base of each memory that has one."
     out = {}
     for m in memories:
-        mine = [i for i in commits_of(m) if there.get(i, ("", ""))[1] == "commit"]
+        mine = [i for i in commits_of(m) if i in there]
         first = next((i for i in mine if i in w.place), None)
         place = w.place[first] if first else w.at(m.timestamp.timestamp()) if mine or w.whole else None
         if place is not None: out[m.id] = Baseline(first or (mine or [w.commits[place].id])[0], place)
     return out
-
-# %% ../../nbs/12_staleness/03_staleness.ipynb #0755d88e
-class Paths:
-    "Paths to look names up in."
-    def __init__(self, paths: Iterable[str]) -> None:
-        self.paths, self._by = frozenset(paths), defaultdict[str, list[str]](list)
-        for p in self.paths:
-            for part in {*p.lower().split("/")}: self._by[part].append(f"/{p.lower()}/")
-
-    def has(self, name: str) -> bool:
-        "Is there something of this name, or with this end or middle?"
-        low = name.lower()
-        return any(f"/{low}/" in p for p in self._by.get(low.rpartition("/")[2], ()))
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #646cc25d
 class Lookup(NamedTuple):
@@ -119,32 +105,25 @@ def stale_of(
     return Stale(m.id, kind, text, span, what, by.id, when, by.subject,
                  f"{why} {by.id[:9]} of {when:%Y-%m-%d}", now_at)
 
-# %% ../../nbs/12_staleness/03_staleness.ipynb #a28cbcc0
-def _directory_fate(w: Walk, a: Lookup, path: str, way: Sequence[Move], today: Paths) -> list[Stale]:
-    "By the file of it that went last."
-    first, last = way[0], way[-1]
-    if not last.new: return [stale_of(w.commit(last.commit), a, "deleted", f"the last of {path}/ went in")]
-    new = last.new.removesuffix(first.old[len(path):])
-    if new == last.new or not today.has(new) or new in a.memory.text: return []
-    return [stale_of(w.commit(first.commit), a, "renamed", f"{path}/ is {new}/ since", new)]
-
 # %% ../../nbs/12_staleness/03_staleness.ipynb #bb4cca3b
-def _path_fate(w: Walk, a: Lookup, path: str, way: Sequence[Move], today: Paths) -> list[Stale]:
+def _path_fate(w: Walk, a: Lookup, path: str, way: Sequence[Move], today: Tree) -> list[Stale]:
     first, last = way[0], way[-1]
-    if first.old != path: return _directory_fate(w, a, path, way, today)
+    below = first.old[len(path):]  # Of a directory: the rest of the path of the file that went last
     if not last.new:
-        return [stale_of(w.commit(last.commit), a, "deleted",
-                         f"{path} was deleted{f' as {last.old}' if len(way) > 1 else ''} in")]
+        later = f" as {last.old}" if len(way) > 1 else ""
+        why = f"the last of {path}/ went in" if below else f"{path} was deleted{later} in"
+        return [stale_of(w.commit(last.commit), a, "deleted", why)]
+    new, end = last.new.removesuffix(below), "/" if below else ""
     # Gone in a way that git does not tell, or the memory knows
-    if last.new not in today.paths or last.new in a.memory.text: return []
-    return [stale_of(w.commit(first.commit), a, "renamed", f"{path} is {last.new} since", last.new)]
+    if not last.new.endswith(below) or not today.at(new) or new in a.memory.text: return []
+    return [stale_of(w.commit(first.commit), a, "renamed", f"{path}{end} is {new}{end} since", new)]
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #b0f6ce03
-def stale_paths(repo: Repo, w: Walk, asks: Sequence[Lookup], today: Paths) -> list[Stale]:
+def stale_paths(repo: Repo, w: Walk, asks: Sequence[Lookup], today: Tree) -> list[Stale]:
     "Paths that a memory names, and that are gone."
     if not asks: return []
     found, out = moves(repo, w, max(a.base.place for a in asks)), []
-    old = Paths(m.old for m in found)
+    old = Tree(m.old for m in found)
     meant = [(a, gone_paths(found, w, a)) for a in asks if old.has(a.name.text)]
     there = objects(repo, (f"{a.base.commit}:{path}" for a, paths in meant for path in paths))
     for a, paths in meant:
@@ -169,40 +148,25 @@ def paths_gone_before(repo: Repo, w: Walk, asks: Sequence[Lookup]) -> list[Stale
 _PROSE = re.compile(
     r"\.(?:md|markdown|rst|txt|adoc|org|lock|log|csv|svg|html)$|(?:^|/)(?:LICENSE|CHANGELOG|NOTICE|"
     r"AUTHORS)[^/]*$", re.I)
-_PLAIN, _DEFINES = re.compile(
-    r"[A-Z]?[a-z0-9]+|[A-Z]+"), "def|fn|func|function|class|struct|enum|type|interface|trait"
+_PLAIN = re.compile(r"[A-Z]?[a-z0-9]+|[A-Z]+")
+_USED = re.compile(r"(?:\.|::|->|\b(?:def|fn|func|function|class|struct|enum|type|interface|trait)\s+)(\w+)|"
+                   r"\b(\w+)\s*\(", re.A)
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #5584412e
-def _has(text: str, word: str) -> bool:
-    "Does code have the word?"
-    if not re.search(rf"\b{word}\b", text): return False
-    return (not _PLAIN.fullmatch(word) or bool(
-        re.search(rf"(?:\.|::|->|\b(?:{_DEFINES})\s+){word}\b|\b{word}\s*\(", text)))
-
-# %% ../../nbs/12_staleness/03_staleness.ipynb #b87252d2
-def _symbol_fates(repo: Repo, w: Walk, gone: Sequence[tuple[Lookup, Sequence[str]]],
-                  found: Sequence[WordChange]) -> list[Stale]:
-    had: dict[str, set[str]] = defaultdict(set)
-    less: dict[str, Counter[str]] = defaultdict(Counter)  # Word to commit, newest first, to how many fewer
-    for t in found:
-        for word in t.had: had[word] |= set() if _PROSE.search(t.path) else {t.path}
-        for word, n in t.less.items(): less[word][t.commit] += n
-    there = objects(repo, (f"{a.base.commit}:{path}" for a,
-                           words in gone for word in words for path in sorted(had[word])))
-    blobs = {i: data.decode("utf-8", "replace") for i,
-             data in read_blobs(repo, {i for i, kind in there.values() if kind == "blob"}).items()}
-    def was(a: Lookup, word: str) -> bool:
-        return any(_has(blobs.get(there.get(f"{a.base.commit}:{p}", ("", ""))[0], ""), word)
-                   for p in had[word])
-    out = []
-    for a, words in gone:
-        by = {word: next((c for c, n in less[word].items() if n > 0 and w.place[c] < a.base.place), "")
-              for word in words if was(a, word)}
-        word = min((x for x in by if by[x]), key=lambda x: (w.place[by[x]], x), default="")
-        if word: out.append(stale_of(w.commit(by[word]), a, "deleted", f"no file has {word} since"))
-    return out
+def code_words(line: str) -> list[str]:
+    "The words of a line of code; of plain ones those that are called or defined."
+    used = {x for found in _USED.findall(line) for x in found}
+    return [x for x in re.findall(r"\w+", line, re.A) if x in used or not _PLAIN.fullmatch(x)]
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #28bccba8
+def _last_removals(found: Iterable[WordChange]) -> dict[str, Counter[str]]:
+    "Of each word the commits that changed code with it, the newest first, and how many fewer each left."
+    less: dict[str, Counter[str]] = defaultdict(Counter)
+    for t in found:
+        for word, n in t.less.items() if not _PROSE.search(t.path) else (): less[word][t.commit] += n
+    return less
+
+
 def stale_symbols(
     repo: Repo,
     w: Walk,
@@ -211,14 +175,20 @@ def stale_symbols(
 ) -> tuple[list[Stale], int]:  # Also how many were left out
     "Symbols that a memory names, and that no file has."
     if not asks: return [], 0
-    today = words_present(repo, w.tip, {p for a in asks for p in symbol_parts(a.name.text)})
+    today, out = words_present(repo, w.tip, {p for a in asks for p in symbol_parts(a.name.text)}), []
     gone = [(a, [p for p in symbol_parts(a.name.text) if p not in today])
             for a in sorted(asks, key=lambda a: a.base.place)]
     words = [*dict.fromkeys(p for _, missing in gone for p in missing)]
     asked = frozenset(words[:most])
-    late = [(a, [p for p in missing if p in asked]) for a, missing in gone if asked.intersection(missing)]
-    found = word_changes(repo, w.since(max((a.base.place for a, _ in late), default=0)), words[:most])
-    return _symbol_fates(repo, w, late, found), len(words) - len(asked)
+    since = max((a.base.place for a, missing in gone if asked.intersection(missing)), default=0)
+    less = _last_removals(word_changes(repo, w.since(since), words[:most], found_in=code_words))
+    for a, missing in gone:
+        late = {x: {c: n for c, n in less[x].items() if w.place[c] < a.base.place} for x in missing}
+        by = {x: next(c for c, n in some.items() if n > 0) for x, some in late.items()
+              if sum(some.values()) > 0}
+        if word := min(by, key=lambda x: (w.place[by[x]], x), default=""):
+            out.append(stale_of(w.commit(by[word]), a, "deleted", f"no code has {word} since"))
+    return out, len(words[most:])
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #cfbed10a
 def unreached(repo: Repo, ids: Iterable[str]) -> dict[str, Commit]:
@@ -280,17 +250,15 @@ def _lines(data: bytes | None) -> set[str]:
             if sum(map(str.isalnum, line := raw.strip())) >= 4}
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #2ae8ef46
-def _same_lines(repo: Repo, files: Iterable[_File], there: Mapping[str, list[str]],
-                most: int = 20) -> set[_File]:
-    "Files of which a third of the new lines stand in a version of the same path, among the latest so many."
-    files = [f for f in files if f.path in there]
-    blobs = read_blobs(repo,
-                       {b for f in files for b in (f.before, f.after, *there[f.path][:most]) if b.strip("0")})
-    def share(f: _File) -> float:
+def _same_lines(repo: Repo, files: Iterable[_File], there: Mapping[str, list[str]]) -> set[_File]:
+    "Files of which a third of the new lines stand in one of the latest versions of the same path."
+    late = {f: there[f.path][:20] for f in files if f.path in there}
+    asked = {b for f, ids in late.items() for b in (f.before, f.after, *ids) if b.strip("0")}
+    blobs = read_blobs(repo, asked)
+    def has(f: _File) -> bool:
         new = _lines(blobs.get(f.after)) - _lines(blobs.get(f.before))
-        return (max((len(new & _lines(blobs.get(b))) / len(new) for b in there[f.path][:most]), default=0.0)
-                if new else 0.0)
-    return {f for f in files if share(f) >= 1 / 3}
+        return bool(new) and any(3 * len(new & _lines(blobs.get(b))) >= len(new) for b in late[f])
+    return {f for f in late if has(f)}
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #3934d45c
 def lost_commits(repo: Repo, w: Walk, ids: Iterable[str]) -> dict[str, Commit]:
@@ -314,31 +282,6 @@ def lost_commits(repo: Repo, w: Walk, ids: Iterable[str]) -> dict[str, Commit]:
                 or not same.isdisjoint(files[i]))
     return {i: found[i] for i, work in works.items() if any(files[d] for d in work)
             and not any(map(arrived, work))}
-
-# %% ../../nbs/12_staleness/03_staleness.ipynb #755a03c0
-_LEFT = re.compile(r"checkout: moving from (\S+) to ")
-
-
-def deleted_branches(repo: Repo) -> dict[str, str]:  # Name to the commit that it was left at
-    "Branches that this clone was on once and has no more, here or on a remote."
-    try:
-        said = git(repo.path, "log", "-g", "-z", "--format=%H%x1f%gs", "HEAD", "--").decode("utf-8",
-            "replace")
-    except RepoError: return {}  # No commit yet, or no reflog
-    rows = [row.split("\x1f", 1) for row in said.split("\0") if row]
-    there = ({ref.split("/", 2)[2] for ref in tips(repo, "refs/heads/")}
-             | {ref.split("/", 3)[-1] for ref in tips(repo, "refs/remotes/")})
-    out: dict[str, str] = {}
-    for (_, said), (before, _) in zip(rows, rows[1:]):
-        if (m := _LEFT.match(said)) and m[1] not in there and not re.fullmatch("[0-9a-f]{7,64}", m[1]):
-            out.setdefault(m[1], before)
-    return out
-
-# %% ../../nbs/12_staleness/03_staleness.ipynb #2c1fcc0f
-def merged_names(w: Walk) -> set[str]:
-    "Everything that could be a branch's name in the subjects of merges; behind its owner's name too."
-    words = {word for c in w.commits if len(c.parents) > 1 for word in re.findall(r"[\w./#+-]+", c.subject)}
-    return words | {rest for word in words for i, c in enumerate(word) if c == "/" and (rest := word[i + 1:])}
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #70183875
 _NOWHERE = "no branch, remote branch or tag reaches"
@@ -380,29 +323,16 @@ def _remarks(w: Walk, memories: Sequence[Memory], base: Mapping[str, Baseline], 
 _PARTIAL = "this is a partial clone: to compare would fetch from its remote, so nothing was"
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #cc61a359
-_Known = Mapping[str, tuple[str, str]]  # From `objects`
-
-
-def _is_commit(known: _Known, i: str) -> bool: return known.get(i, ("", ""))[1] == "commit"
-
-
-def _stale_branches(repo: Repo, w: Walk, memories: Iterable[Memory], asks: Mapping[str, Sequence[Lookup]],
-                    known: _Known) -> list[Stale]:
-    "Commits and branches that are named, and those that the memories hang on."
-    undone = reverts(repo, w, max(a.base.place for a in asks["commit"])) if asks["commit"] else {}
-    left_at = ({k: i for k, i in deleted_branches(repo).items() if k not in merged_names(w)} if asks["branch"]
-               else {})
-    homes = {m.id: (m, ids) for m in memories if (ids := commits_of(m))
-             and all(_is_commit(known, i) for i in ids)}
-    meant = {a.name.text: known[a.name.text][0] for a in asks["commit"]}
-    dead = lost_commits(repo, w, {*meant.values(), *left_at.values(),
-                                  *(i for _, ids in homes.values() for i in ids)})
-    ends = [(a, dead.get(left_at.get(a.name.text, ""))) for a in asks["branch"]]
-    return [*stale_commits(w, asks["commit"], meant, undone, dead),
-            *(stale_of(c, a, "branch_gone", f"{a.name.text} was never merged, it ended with") for a,
-              c in ends if c),
-            *(stale_of(dead[ids[0]], m, "unreachable", _NOWHERE) for m,
-              ids in homes.values() if all(i in dead for i in ids))]
+def _commit_fates(repo: Repo, w: Walk, memories: Iterable[Memory], asks: Sequence[Lookup],
+                  known: Mapping[str, str]) -> list[Stale]:
+    "Commits that are named, and those that the memories hang on."
+    undone = reverts(repo, w, max(a.base.place for a in asks)) if asks else {}
+    homes = [(m, ids) for m in memories if {*(ids := commits_of(m))} <= known.keys()]
+    meant = {a.name.text: known[a.name.text] for a in asks}
+    dead = lost_commits(repo, w, {*meant.values(), *(i for _, ids in homes for i in ids)})
+    return [*stale_commits(w, asks, meant, undone, dead),
+            *(stale_of(dead[ids[0]], m, "unreachable", _NOWHERE) for m, ids in homes
+              if all(i in dead for i in ids))]
 
 # %% ../../nbs/12_staleness/03_staleness.ipynb #9f7b6e00
 def compare(
@@ -418,15 +348,16 @@ def compare(
         return Comparison((), w.tip, len(w.commits), len(memories), remarks=() if w.content else (_PARTIAL,))
     say("memories")
     names = {m.id: [n for n in mentions_of(m) if not n.told] for m in memories}
-    known = objects(repo, [*(i for m in memories for i in commits_of(m)),
-                           *sorted({n.text for ns in names.values() for n in ns if n.kind == "commit"})])
+    asked = [*(i for m in memories for i in commits_of(m)),
+             *sorted({n.text for ns in names.values() for n in ns if n.kind == "commit"})]
+    known = {name: i for name, (i, kind) in objects(repo, asked).items() if kind == "commit"}
     base = baselines(w, memories, known)
-    asks: dict[str, list[Lookup]] = {kind: [] for kind in ("path", "symbol", "commit", "branch")}
+    asks: dict[str, list[Lookup]] = {kind: [] for kind in ("path", "symbol", "commit")}
     for m in memories:
         for n in names[m.id] if m.id in base else ():
-            if n.kind != "commit" or _is_commit(known, n.text): asks[n.kind].append(Lookup(m, n, base[m.id]))
+            if n.kind != "commit" or n.text in known: asks[n.kind].append(Lookup(m, n, base[m.id]))
     say("paths")
-    today = Paths(paths_of(repo, w.tip)) if asks["path"] else Paths(())
+    today = Tree(paths_of(repo, w.tip)) if asks["path"] else Tree(())
     absent = [a for a in asks["path"] if not today.has(a.name.text)]
     found = stale_paths(repo, w, absent, today)
     since = {(x.memory_id, x.name) for x in found}
@@ -434,7 +365,7 @@ def compare(
     say("symbols")
     symbols, left = stale_symbols(repo, w, asks["symbol"])
     say("branches")
-    found += [*symbols, *_stale_branches(repo, w, memories, asks, known)]
+    found += [*symbols, *_commit_fates(repo, w, memories, asks["commit"], known)]
     once = {(s.memory_id, s.kind, s.name): s
             for s in sorted(found, key=lambda s: s.span or (-1, -1), reverse=True)}
     return Comparison(tuple(sorted(once.values(),

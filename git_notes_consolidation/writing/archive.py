@@ -54,7 +54,7 @@ def archive_lines(
 ) -> tuple[str, list[dict[str, Any]]]:  # The run's name, and the lines
     "What the archive is told of a plan."
     run = digest("tidy", p.file.path, before := sha(p.file.raw), sha(p.after), now.isoformat())
-    last = {"kind": "tidy", "before": before, "entries": len(p.entries), "edits": len(p.edits),
+    last = {"kind": "tidy", "before": before, "entries": len(p.taken), "edits": len(p.edits),
             "was": p.file.raw.decode(), "text": p.after.decode(),
             "made": {e.made[0]: e.made[1].decode() for e in p.edits if e.made}}
     rows = [*(_row(t, p.file.raw) for t in p.taken), *map(_edit_row, p.edits), last]
@@ -208,8 +208,6 @@ def _runs(raw: bytes) -> list[Run]:
         runs.pop(name, None)
         found = Run(*map(r.get, Run._fields))  # type: ignore[arg-type]
         if all(isinstance(x, type(y)) for x, y in zip(found, _EMPTY)): runs[name] = found
-        elif r["kind"] == "tidy" and "was" not in r:  # Of an earlier version, which cannot be taken back
-            runs[name] = _EMPTY._replace(run=name, at=str(r.get("at", "")))
     return [*reversed(runs.values())]
 
 
@@ -329,8 +327,7 @@ def undo_tidy(
         for r in _runs(handle.read()):
             before = _restore(r, raw, shown, now)
             if before is None:
-                why = "was edited where something was changed" if r.before else "is of an earlier gnc's run"
-                raise Changed(f"{shown} {why}; nothing was written. What "
+                raise Changed(f"{shown} was edited where something was changed; nothing was written. What "
                               f"stood there is in {archive}: copy back what you need")
             if before != raw: _replace(path, before, raw, mode)
             left, gone = _unmake(path, r.made)

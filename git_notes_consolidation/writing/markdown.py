@@ -496,7 +496,7 @@ def reads_same(
     if not now.links <= was.links or (was.links - now.links) & now.used: return False
     return [x[1:] for x in was.parts if not inside(x[0])] == [x[1:] for x in now.parts]
 
-# %% ../../nbs/16_writing/05_markdown.ipynb #d2bb87c8
+# %% ../../nbs/16_writing/05_markdown.ipynb #df40daf1
 def _section_ends(blocks: Sequence[Block]) -> dict[int, int]:
     "By the block of each heading, the block after what is below it."
     ends, open_ = dict[int, int](), list[int]()
@@ -506,27 +506,6 @@ def _section_ends(blocks: Sequence[Block]) -> dict[int, int]:
         open_.append(n)
         ends[n] = len(blocks)
     return ends
-
-
-def emptied_headings(
-    raw: bytes,
-    path: str,
-    places: Sequence[FilePlace],  # That are taken out
-) -> list[FilePlace]:  # What goes with them
-    "The headings, leads and rules that have nothing left to say."
-    f, inside = _read(raw, path), _inside_places(places)
-    blocks = f.blocks
-    gone = [all(inside(f.starts[at]) for at, _ in b.items or ((b.start, b.end),)) for b in blocks]
-    for n, (b, after) in enumerate(zip(blocks, blocks[1:])):
-        leads = b.kind == "paragraph" and after.kind == "list" and f.words(b).endswith(_LABELS_LIST)
-        gone[n] = gone[n] or gone[n + 1] and leads
-    says = [b.kind != "heading" and not (b.kind == "other" and f.is_rule(b)) for b in blocks]
-    title = [b for b in blocks if b.level == 1]
-    for n, end in _section_ends(blocks).items():
-        if title == [blocks[n]]: continue
-        left = [gone[k] for k in range(n + 1, end) if says[k]]
-        if left and all(left): gone[n:end] = [True] * (end - n)
-    return [f.place(b.start, b.end) for b, g in zip(blocks, gone) if g and not inside(f.starts[b.start])]
 
 # %% ../../nbs/16_writing/05_markdown.ipynb #9349eed7
 _MARK = re.compile(r"<(/?)([A-Za-z][\w-]*)(?:[ \t][^<>]*)?(?<!/)>"

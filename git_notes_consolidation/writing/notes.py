@@ -43,10 +43,10 @@ _NAMED = ("observation", "issue", "note")  # Kinds that speak of something by it
 
 class Imported(NamedTuple):
     "An entry that is in the notes."
-    id: str  # Of its memory
-    words: str
-    title: str
-    headings: tuple[str, ...]
+    id: str = ""  # Of its memory
+    words: str = ""
+    title: str = ""
+    headings: tuple[str, ...] = ()
     of: str = ""  # The memory that an export named there
     path: str = ""  # Empty: it was written into an export
     line: int = 0
@@ -61,11 +61,11 @@ class Imported(NamedTuple):
 
 def _imported(x: Mapping[str, Any]) -> Imported:
     "A row of the log, which may hold anything."
-    heads, line = x.get("headings"), x.get("line")
-    return Imported(str(x.get("id")), str(x.get("words")), str(x.get("title", "")),
-                    tuple(map(str, heads)) if isinstance(heads, (list, tuple)) else (), str(x.get("of", "")),
-                    "" if x.get("exported") else str(x.get("path")), line if isinstance(line, int) else 0,
-                    str(x.get("dated", "")), str(x.get("kind", "")))
+    heads = x.get("headings")
+    told = {**x, "headings": tuple(map(str, heads)) if isinstance(heads, (list, tuple)) else (),
+            "path": "" if x.get("exported") else x.get("path")}
+    fields = Imported()._asdict().items()
+    return Imported(**{k: told[k] for k, nothing in fields if isinstance(told.get(k), type(nothing))})
 
 
 def imported_entries(state: State) -> dict[str, dict[str, Imported]]:  # By path and words
@@ -555,6 +555,6 @@ def import_files(
         names = ", ".join(sorted({str(r["path"]) for r in found.rows}))
         said = {"reasoning": f"imported from {names[:200]}", "imported": list(found.rows)}
         return Draft("ADD", found.memories[0].id, found.memories, found.edges, said=said)
-    try: run = s.commit(draft, "", dry_run).run_id
+    try: run = s.commit(draft, dry_run).run_id
     except _Nothing: run = ""
     return replace(found, run_id=run)

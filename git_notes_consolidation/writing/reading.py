@@ -29,11 +29,13 @@ _HOSTS = frozenset(("memory", "claude", "claude.local", "agents", "gemini", "cop
 def _line_of(value: object) -> str: return " ".join(str(value or "").split())
 
 
-def _time_in(values: Mapping[str, Any]) -> datetime | None:
-    "The time that some fields give."
-    names = ("date", "updated", "modified", "created", "timestamp")
-    times = (a_time(str(values.get(k) or "")) for k in names)
-    return next(filter(None, times), None)
+_TIMES = ("date", "updated", "modified", "created", "timestamp")
+
+
+def _when(row: Mapping[str, Any], *names: str) -> datetime | None:
+    "The first time among some fields; programs write the year 1 or 1970 for none."
+    times = (a_time(x) for k in names if isinstance(x := row.get(k), str))
+    return next((t for t in times if t and t.year > 1970), None)
 
 
 def _set_time(e: Entry, field: datetime | None, words: datetime | None = None) -> Entry:
@@ -60,7 +62,7 @@ def file_entry(
     if not name or Path(path).stem.lower() in _HOSTS: return None
     marks = {k: v for k, v in values.items() if k in ("type", "status", "tags") and v}
     e = _file_as_entry(name, text[n:], raw, path, "file", values.get("type", ""), marks)
-    return _set_time(e, _time_in(values))
+    return _set_time(e, _when(values, *_TIMES))
 
 # %% ../../nbs/16_writing/06_reading.ipynb #57d89279
 _RECORD = re.compile(r"(?:adr[-_ ]?)?(\d{2,5})(?:[-_ ].+)?\.md|adr[-_ ].+\.md", re.I)
@@ -151,7 +153,7 @@ def _observations(row: _Row, place: FilePlace) -> Iterator[Entry]:
         at, title, body = titled(said.strip())
         marks = (("entity", name), ("type", _line_of(row.get("entityType"))))
         yield _set_time(Entry(f"{name}: {title}" if name else title, body, place, "observation", (name,),
-                           marks=marks), _time_in(x), at)
+                           marks=marks), _when(x, *_TIMES), at)
 
 
 def _relation(row: _Row, place: FilePlace) -> Iterator[Entry]:
@@ -184,12 +186,6 @@ def _texts(row: _Row, fields: Sequence[tuple[str, str]]) -> list[str]:
     "Some fields that hold text, each behind its label."
     found = ((label, row.get(k)) for label, k in fields)
     return [label + x.strip() for label, x in found if isinstance(x, str) and x.strip()]
-
-
-def _when(row: _Row, *names: str) -> datetime | None:
-    "The first time among some fields; programs write the year 1 or 1970 for none."
-    times = (a_time(x) for k in names if isinstance(x := row.get(k), str))
-    return next((t for t in times if t and t.year > 1970), None)
 
 
 def _replaced_by(row: _Row) -> str:  # Empty: none
@@ -375,7 +371,7 @@ def entries_of(
     found = note_entries(raw, path)
     if not found and (one := file_entry(raw, path)): return (one,)
     if re.search(rb"^\xc2\xa7[ \t]*\r?$", raw, re.M): return piece_entries(raw, path)
-    at, where = _time_in(front_matter(text_of(raw, path))[0]), _namespace_by_file(path)
+    at, where = _when(front_matter(text_of(raw, path))[0], *_TIMES), _namespace_by_file(path)
     dated = (e if e.time else _set_time(e, at) for e in found or markdown_entries(raw, path))
     return tuple(replace(e, namespace=e.namespace or where) for e in dated)
 

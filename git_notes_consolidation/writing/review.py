@@ -376,14 +376,9 @@ def _operations(v: View) -> dict[str, Mapping[str, Any]]:
 
 def _who_decided(v: View, i: str) -> str:
     "Who closed a question."
-    found = [r for _, _, r in v.events.records if r["kind"] == "review" and r.get("subject") == i
-             and r.get("run") in v.state.runs.keys() - v.state.undone]
-    r = max(found, key=lambda r: (r["seq"], r["id"]), default=None)
-    if r is None: return "the run that asked it was taken back"
-    if not r.get("verdict"): return f"{r.get('run', 'a run')} found that it no longer arises"
-    who = _author(r, _operations(v))
+    who = _author(r := v.state.answers[i], _operations(v))
     by, session = f" by {who}" * (who.by == "agent"), f", session {who.session}" * bool(who.session)
-    return (f"{r['verdict']}{by} on {str(r.get('at', ''))[:10]} in {r['run']}{session}"
+    return (f"{r.get('verdict', 'closed')}{by} on {str(r.get('at', ''))[:10]} in {r['run']}{session}"
             f"{f': {why}' if (why := r.get('reason')) else ''}")
 
 # %% ../../nbs/16_writing/04_review.ipynb #28f52777
@@ -395,11 +390,9 @@ def open_question(
     try: return questions(v, resolve(name, v.state.reviews))[0]
     except UnknownId as e:
         if "ambiguous" in str(e): raise
-        past = {str(r["subject"]) for _, _, r in v.events.records if r["kind"] == "review"
-                and r.get("run") in v.state.runs}
-        try: i = resolve(name, past)
+        try: i = resolve(name, v.state.answers)
         except UnknownId: raise UnknownId(
-            f"no question is called {name!r}; gnc review list shows those that are open") from None
+            f"no open question is called {name!r}; gnc review list shows those that are open") from None
     raise BadFact(f"{i} is no longer open: {_who_decided(v, i)}")
 
 # %% ../../nbs/16_writing/04_review.ipynb #5650fcac
@@ -483,7 +476,6 @@ def answer(
     id: str,  # A question, by its name or the beginning of it
     as_: str = "yes",  # no, or one of `ANSWERS`
     reason: str = "",
-    session: str = "",  # For the log
     dry_run: bool = False,  # Only say what would be done
     swap: bool = False,  # The other of the two is the newer one
 ) -> WriteResult:
@@ -498,17 +490,7 @@ def answer(
         if p.refused: raise BadFact(p.refused)
         return _draft_answer(w, p, verdict, reason, service, client, now)
     overrule(service, id, dry_run)
-    return service.commit(draft, session, dry_run)
-
-# %% ../../nbs/16_writing/04_review.ipynb #3d62e1ff
-def accept(service: WritingService, id: str, *said: Any, **kw: Any) -> WriteResult:
-    "Yes: what the question proposes is done."
-    return answer(service, id, "yes", *said, **kw)
-
-
-def reject(service: WritingService, id: str, *said: Any, **kw: Any) -> WriteResult:
-    "No: no run makes it, and none asks again."
-    return answer(service, id, "no", *said, **kw)
+    return service.commit(draft, dry_run)
 
 # %% ../../nbs/16_writing/04_review.ipynb #56b1dc92
 def too_many(
@@ -550,7 +532,6 @@ def _joint_draft(parts: Sequence[Draft]) -> Draft:
 def answer_all(
     service: WritingService,
     answers: Mapping[str, Answer],  # By the question's id
-    session: str = "",
 ) -> tuple[WriteResult | None, dict[str, str]]:  # The run, if there is one, and why not, by question
     "Answer several questions in one run."
     why: dict[str, str] = {}
@@ -571,7 +552,7 @@ def answer_all(
         if not found: raise BadFact("none of these could be answered")
         if many := too_many(service, [p for p, _ in found.values()]): raise BadFact(many)
         return _joint_draft([x for _, x in found.values()])
-    try: return service.commit(draft, session), why
+    try: return service.commit(draft), why
     except BadFact:
         if len(why) == len(answers): return None, why
         raise

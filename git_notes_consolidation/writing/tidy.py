@@ -15,7 +15,7 @@ from ..core.visible import estimate_tokens
 from ..supersession.judge import SURE, WORTH_ASKING, weigh
 from ..staleness.file_names import file_names
 from .markdown import (
-    _inside_places, _part, _read, BadFile, Entry, FilePlace, emptied_headings, close_gaps, label_of,
+    _inside_places, _part, _read, BadFile, Entry, FilePlace, close_gaps, label_of,
     line_starts, reads_same, sections_of, without)
 from .reading import JSON_LINES, MemoryFile, entries_of, line_commits
 
@@ -33,7 +33,6 @@ class Read:
 # %% ../../nbs/16_writing/07_tidy.ipynb #28eee3fa
 def read_entries(
     files: Sequence[MemoryFile],
-    default: str = "learnings",  # Namespace of what names none
 ) -> list[Read]:
     "The entries of some files, oldest first."
     out: list[Read] = []
@@ -41,7 +40,7 @@ def read_entries(
         for n, e in enumerate(f.entries):
             at = (e.time or f.modified) + timedelta(microseconds=f.rank(n))
             name = digest("mem", f.path, n, e.title, e.body)
-            m = Memory(name, "0" * 40, e.namespace or default, e.title, e.body, at, tags=(f.path,))
+            m = Memory(name, "0" * 40, e.namespace or "learnings", e.title, e.body, at, tags=(f.path,))
             out.append(Read(f, e, m))
     return sorted(out, key=lambda r: (r.memory.timestamp, r.memory.id))
 
@@ -50,7 +49,7 @@ def read_entries(
 class Taken:
     "An entry that is taken out, and why."
     entry: Entry
-    why: str  # repeated, budget, chosen by a person, or emptied: a heading above those
+    why: str  # repeated, budget, or chosen by a person
     by: Entry | None = None  # What says it
     reason: str = ""
 
@@ -216,7 +215,7 @@ def excess(
 _RULES = re.compile(r"\b(?:commands?|important|critical|never|always|must|mandatory|required|rules?"
                     r"|conventions?|principles?|guidelines?|safety|security|style)\b|\u26a0", re.I)
 _WHY = ("more like what people take out than the rest", "among the oldest",
-        "its heading says that it is over")
+        "its heading says that it is over", "nothing stands below its heading")
 
 
 def perishable(
@@ -234,6 +233,7 @@ def fading(e: Entry, raw: bytes) -> tuple[int, float, float]:  # The largest goe
     "How soon a section goes, or a piece of a file that has none."
     titles, at, start = e.place.headings, -e.time.timestamp() if e.time else 0.0, e.place.start
     if e.kind != "section": return 1, at, -start
+    if not e.body: return 3, 0.0, 0.0  # It goes with the last of those inside it
     over = any(_OVER.search(h) for h in titles)
     return 2 if over else int(bool(e.time)), at, perishable(
         e, raw[start:e.place.end].decode("utf-8", "replace"), start / len(raw))
@@ -264,18 +264,13 @@ def outermost(
     return out
 
 
-def add_emptied_headings(
+def without_gaps(
     f: MemoryFile,
-    taken: Sequence[Taken],
-) -> list[Taken]:  # In the order of the file
-    "With the headings that they leave empty, and no two empty lines where one was."
-    taken = outermost(taken)
-    if _has_lines(f) or not taken: return taken
-    heads = [Taken(Entry(f.raw[p.start:p.end].decode().strip(), "", p, "heading"), "emptied")
-             for p in emptied_headings(f.raw, f.path, places_of(taken))]
-    out = sorted([*taken, *heads], key=lambda t: t.entry.place)
-    places = close_gaps(f.raw, places_of(out))
-    return [replace(t, entry=replace(t.entry, place=p)) for t, p in zip(out, places)]
+    taken: Sequence[Taken],  # In the order of the file
+) -> list[Taken]:
+    "With the empty line that would be left beside another."
+    places = places_of(taken) if _has_lines(f) else close_gaps(f.raw, places_of(taken))
+    return [replace(t, entry=replace(t.entry, place=p)) for t, p in zip(taken, places)]
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #b6afbeb5
 def fit_to_budget(
@@ -292,7 +287,9 @@ def fit_to_budget(
         return without(f.raw, places if _has_lines(f) else close_gaps(f.raw, places))
     if not excess(budget, left(0)): return [], {}
     if excess(budget, least := left(len(able))): return [], size_of(least)
-    return able[:bisect_left(range(len(able)), True, key=lambda n: not excess(budget, left(n)))], {}
+    some = bisect_left(range(len(able)), True, key=lambda n: not excess(budget, left(n)))
+    while able[some:] and not (able[some].entry.body or _has_lines(f)): some += 1  # No heading stays alone
+    return able[:some], {}
 
 # %% ../../nbs/16_writing/07_tidy.ipynb #182394bc
 @dataclass(frozen=True)
@@ -356,11 +353,6 @@ class FilePlan:
         return replace(self, edits=tuple(apart(self.edits, places_of(self.taken))))
 
     @property
-    def entries(self) -> list[Taken]:
-        "What is taken out, but for headings that are left empty."
-        return [t for t in self.taken if t.why != "emptied"]
-
-    @property
     def share(self) -> float:
         "Which part of the file goes only because of a budget."
         gone = sum(t.entry.place.end - t.entry.place.start for t in self.taken if t.why == "budget")
@@ -419,10 +411,9 @@ def _plan(f: MemoryFile, asked: Sequence[Doubt], budget: Budget, take: Sequence[
     chosen = taken_by_line(f, take)
     taken = [*chosen, *repeats(f, chosen)]
     more, least = fit_to_budget(f, budget, taken) if budget != Budget() else ([], {})
-    taken = _able_to_go(f, outermost([*taken, *more]))
-    full, places = add_emptied_headings(f, taken), places_of(taken)
+    taken = outermost(_able_to_go(f, outermost([*taken, *more])))
+    full, out = without_gaps(f, taken), _inside_places(places_of(taken))
     gone = full if taken and still_says(f, places_of(full)) else taken
-    out = _inside_places(places)
     mine = [x for x in asked if x.newer.place.path == f.path and not any(
         e.place.path == f.path and out(e.place.start) for e in (x.older, x.newer))]
     p = FilePlan(f, tuple(gone), tuple(mine), least=tuple(least.items()))

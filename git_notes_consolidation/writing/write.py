@@ -281,8 +281,8 @@ class _Writer:
         if self._held is None or self._held.tips != seen: self._held = _read(self.repo, self.embedder)
         return self._held
 
-    def commit(self, decide: _Decide, session: str, dry_run: bool = False,
-               said: datetime | None = None) -> WriteResult:
+    def commit(self, decide: _Decide, dry_run: bool = False, said: datetime | None = None,
+               session: str = "") -> WriteResult:
         "Decide and write, as often as it takes to be first."
         # It was said now, however long it waits
         try: return self._first(decide, session, as_utc(said or self.clock()), dry_run)
@@ -438,8 +438,6 @@ def remember(
     valid_from: datetime | None = None,  # When it began to be true; none: now
     commit: str = "HEAD",  # What its note hangs on
     session: str = "",  # For the log
-    spec: str | None = None,
-    phase: str | None = None,
     supersedes: Sequence[str] = (),  # Ids: with any of these five the relation is yours, and nobody judges
     amends: Sequence[str] = (),  # Replaces a part of these
     superseded_by: Sequence[str] = (),  # It comes late: these have replaced it
@@ -458,14 +456,14 @@ def remember(
     told = {"supersedes": supersedes, "amends": amends, "superseded_by": superseded_by, "merges": merges,
             "duplicate_of": [duplicate_of] if duplicate_of else []}
     more: dict[str, Any] = {"tags": tuple(dict.fromkeys(tags)), "importance": importance,
-                            "spec": spec or None, "phase": phase or None, "secrets": secrets}
+                            "secrets": secrets}
     said = self.clock()
     def draft(held: _Held, now: datetime, client: Client | None) -> Draft:
         new = make_fact(text, at, now.astimezone(said.tzinfo or UTC), namespace, title, valid_from, **more)
         return _draft_fact(self, held, new, {k: [_find_memory(held, i) for i in ids] for k,
                                           ids in told.items() if ids}, judge, client, now)
     with span("writing.remember", namespace=namespace) as log:
-        result = self.commit(draft, session, dry_run, said)
+        result = self.commit(draft, dry_run, said, session)
         log.set(operation=result.operation)
     count("writing.operations", 1, operation=result.operation)
     return result
@@ -484,7 +482,7 @@ def _what_stays(held: _Held, m: Memory) -> Iterable[str]:
             yield f"{x.id} says the same and is still shown; forget that as well if it must go"
 
 
-def forget(self: _Writer, name: str, reason: str = "", session: str = "") -> WriteResult:
+def forget(self: _Writer, name: str, reason: str = "") -> WriteResult:
     "A tombstone: the memory is shown to nobody, and stays where it is."
     def draft(held: _Held, now: datetime, client: Client | None) -> Draft:
         m = _find_memory(held, name)
@@ -495,10 +493,10 @@ def forget(self: _Writer, name: str, reason: str = "", session: str = "") -> Wri
         said = {"reasoning": reason or "asked to forget it"}
         return Draft("DELETE", m.id, fields=((m.id, "status", "tombstone"),), retired=ends, said=said,
                      warnings=(*secret_warning(m.text), *_what_stays(held, m)))
-    return self.commit(draft, session)
+    return self.commit(draft)
 
 # %% ../../nbs/16_writing/03_write.ipynb #0adbaa70
-def restore(self: _Writer, name: str, reason: str = "", session: str = "") -> WriteResult:
+def restore(self: _Writer, name: str, reason: str = "") -> WriteResult:
     "Lift a tombstone."
     def draft(held: _Held, now: datetime, client: Client | None) -> Draft:
         m, state = _find_memory(held, name), held.view.state
@@ -507,7 +505,7 @@ def restore(self: _Writer, name: str, reason: str = "", session: str = "") -> Wr
         said = {"reasoning": reason or "asked to restore it"}
         return Draft("RESTORE", m.id, fields=((m.id, "status", _status_before(state, m.id)),),
                      said=said)
-    return self.commit(draft, session)
+    return self.commit(draft)
 
 # %% ../../nbs/16_writing/03_write.ipynb #9acf72ac
 def update(
@@ -516,11 +514,8 @@ def update(
     *,
     tags: Sequence[str] | None = None,  # All that it will have
     importance: float | None = None,
-    spec: str | None = None,
-    phase: str | None = None,
     status: str | None = None,  # active, resolved or archived
     reason: str = "",
-    session: str = "",
 ) -> WriteResult:
     "Change what is known about a memory; its text stays as it is."
     if importance is not None and not 0 <= importance <= 1:
@@ -528,7 +523,7 @@ def update(
     if status is not None and status not in _STATUS:
         raise BadFact(f"status is one of {', '.join(_STATUS)}; gnc forget makes a tombstone")
     wanted = {"tags": None if tags is None else [*dict.fromkeys(tags)], "importance": importance,
-              "spec": spec, "phase": phase, "status": status}
+              "status": status}
     def draft(held: _Held, now: datetime, client: Client | None) -> Draft:
         m = _find_memory(held, name)
         if m.status == "tombstone": raise BadFact(_why_gone(held, m))
@@ -537,7 +532,7 @@ def update(
         if not fields: raise BadFact(f"{m.id} is like that already; nothing was written")
         return Draft("UPDATE", m.id, fields=fields,
                      said={"reasoning": reason or "asked to change it"})
-    return self.commit(draft, session)
+    return self.commit(draft)
 
 # %% ../../nbs/16_writing/03_write.ipynb #37491d4c
 class WritingService(_Writer):

@@ -147,7 +147,7 @@ WHOLE = ["<details>\n\n## In\n\ntext\n\n## Out\n\n</details>\n", "## Before\n\n<
 def test_a_budget_parts_no_html_no_code_no_table_and_no_procedure(pieces, lines):
     text = "".join(pieces)
     p = plan(text, Budget(lines=lines))
-    for t in p.entries:
+    for t in p.taken:
         if t.why != "budget": continue
         cut = text.encode()[t.entry.place.start:t.entry.place.end].decode()
         assert re.match(r"#{1,6} |Setext\n", cut) and cut.count("<details>") == cut.count("</details>") and cut.count("BEGIN") == cut.count("END"), cut

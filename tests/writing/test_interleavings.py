@@ -19,7 +19,7 @@ from git_notes_consolidation.store.git import MEM, open_repo, tips
 from git_notes_consolidation.store.state import fold
 from git_notes_consolidation.store.sync import sync
 from git_notes_consolidation.writing.decide import BadFact
-from git_notes_consolidation.writing.review import accept, reject
+from git_notes_consolidation.writing.review import answer
 from git_notes_consolidation.writing.write import open_writing
 from git_notes_consolidation.consolidation import scan as consolidation_scan
 from git_notes_consolidation.consolidation import status as consolidation_status
@@ -128,7 +128,7 @@ class Interleavings(RuleBasedStateMachine):
         if not asked: return
         q, old, new = asked[at % len(asked)]
         shown = self.models[which].state()[0]
-        try: r = (accept if yes else reject)(self.writers[which], q)
+        try: r = answer(self.writers[which], q, "yes" if yes else "no")
         except BadFact: assert yes and not {old, new} <= shown; return  # What is forgotten replaces nothing
         self.models[which].add(r.run_id, "answer", (q, old, new), yes)
 

@@ -8,6 +8,7 @@ import tempfile
 from calls import gnc, holds as state_holds, new_repo, run, serve, state_of
 from clones import agree, make
 from dataclasses import replace
+from functools import partial
 from helpers import git, story
 from hypothesis import HealthCheck, given, settings, strategies as st
 from pathlib import Path
@@ -24,8 +25,10 @@ from git_notes_consolidation.store.git import open_repo
 from git_notes_consolidation.store.reader import read_memories
 from git_notes_consolidation.store.state import open_questions
 from git_notes_consolidation.writing.decide import BadFact, Draft
-from git_notes_consolidation.writing.review import _proposal, _web, accept, answer, proposals, reject
+from git_notes_consolidation.writing.review import _proposal, _web, answer, proposals
 from git_notes_consolidation.writing.write import open_writing
+
+accept, reject = (partial(answer, as_=said) for said in ("yes", "no"))
 
 
 STAGING = [mem("Where the staging cluster lives", "Staging lives in eu-west-1 with one database.", days_ago=50),
@@ -82,7 +85,7 @@ def settled(home):
 def ask(w, new, old, type_, kind=None):
     "A question that a judge might leave."
     e = MemoryEdge(new, old, type_, 0.7, "it may be", kind=kind)
-    w.commit(lambda held, now, client: Draft("NOOP", new, questions=((e, "the judge is not sure: it may be"),)), "")
+    w.commit(lambda held, now, client: Draft("NOOP", new, questions=((e, "the judge is not sure: it may be"),)))
     return e.id
 
 
@@ -122,7 +125,9 @@ def test_an_unsure_replacement_is_made_as_it_was_judged(home):
     [p] = asked(home)
     q = p.question
     assert (p.case, p.hides) == ("edge", (q["target"],)) and "replaces “Where the staging cluster lives”, which is archived" in p.words
-    accept(writer(home), q["id"], "moved in May", "monday")
+    w = writer(home)
+    w.author = w.author._replace(session="monday")
+    accept(w, q["id"], reason="moved in May")
     [e] = state_of(home).edges.values()
     assert (e.id, e.by, e.code, e.span, e.kind, e.weight) == (q["id"], "person", "S", q["span"], "full", q["weight"])
     d = known(home)[q["target"]]
@@ -139,7 +144,7 @@ def test_a_no_changes_nothing_and_nobody_asks_again(copy, name):
     home = copy(name)
     [p] = asked(home)
     before = state_of(home)
-    r = reject(writer(home), p.question["id"], "two clusters")
+    r = reject(writer(home), p.question["id"], reason="two clusters")
     after = state_of(home)
     assert (r.operation, set(after.edges), after.reviews) == ("NOOP", set(before.edges), {}) and after.verdicts == {p.question["id"]: False}
     assert holds(after)[3] == holds(before)[3] and not broken(home)

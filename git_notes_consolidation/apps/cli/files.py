@@ -211,7 +211,7 @@ def _taken_lines(t: files_tidy.Taken) -> Iterator[Text]:
     "An entry or a section that is removed, and why."
     where = f" {_line_numbers(t.by)}" if t.by else ""
     head = {"repeated": f"duplicate of{where}", "budget": f"to fit: {plain(t.reason, 120)}",
-            "chosen": "chosen with --take", "emptied": "nothing is left below it"}[t.why]
+            "chosen": "chosen with --take"}[t.why]
     yield Text(f"{_line_numbers(t.entry).capitalize()}, {head}", style="bold")
     yield Text(f"  - {plain(shown_title(t.entry, 80), 150)}", style="red")
 
@@ -272,7 +272,7 @@ def _command(call: Call, *words: str, name: str = "tidy") -> str:
 def _how_many(p: files_tidy.FilePlan) -> str:
     "How many entries go, and how much only for a budget."
     fit = sum(t.why == "budget" for t in p.taken)
-    some = [f"{len(p.entries) - fit} of {len(p.file.entries)} entries"] if len(p.entries) > fit else []
+    some = [f"{len(p.taken) - fit} of {len(p.file.entries)} entries"] if len(p.taken) > fit else []
     whole = ("section", "") if any(t.entry.kind == "section" for t in p.taken) else ("entry", "entries")
     if fit: some.append(f"{counted_noun(fit, *whole)} to fit, {p.share:.0%} of the file")
     return " and ".join(some)

@@ -187,7 +187,7 @@ def _list_stale(call: Call) -> None:
 
 def _nothing_stale(c: Any) -> str:
     if not c.tip: return "No commit here yet: there is no code to compare with."
-    names = ", ".join(counted_noun(n, kind, "branches" if kind == "branch" else f"{kind}s")
+    names = ", ".join(counted_noun(n, kind)
                       for kind, n in c.names.items() if n) or "nothing that could be looked up"
     return (f"Nothing stale: {c.memories} current memories name {names}; compared with {c.tip[:9]} and its "
             f"{c.commits} commits.")

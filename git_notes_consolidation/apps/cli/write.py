@@ -512,4 +512,4 @@ def review_reject(
     "Answer no: change nothing and do not ask again (after an agent's no, it may). It can be undone."
     s = ctx.obj.writing()
     _answer(ctx, s, "reject", ids or (), all_, yes, dry_run,
-            lambda i: writing_review.reject(s, i, reason, dry_run=dry_run))
+            lambda i: writing_review.answer(s, i, "no", reason, dry_run=dry_run))

@@ -499,8 +499,8 @@ def memory_review(
     if not id:
         raise RepoError(f"{action} needs the id of a question; memory_review with action=list names them")
     i = store_reader.resolve(id, v.state.reviews)
-    run = (writing_review.reject(workspace.writing, i, reason) if action == "reject"
-           else writing_review.answer(workspace.writing, i, relation, reason)).run_id
+    said = "no" if action == "reject" else relation
+    run = writing_review.answer(workspace.writing, i, said, reason).run_id
     return Reviewed(len(consolidation_status.questions(workspace.view())), [],
                     f"{action}ed" if action == "accept" else "rejected",
                     run)
