@@ -8,7 +8,7 @@ import os, posixpath, re, sys
 from collections import Counter, defaultdict
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import datetime
 from functools import lru_cache
 from typing import Any, Literal, NamedTuple
@@ -347,6 +347,16 @@ def _place(n: FileName, base: str, tree: Tree) -> tuple[str, str]:  # Empty: not
             if path := tree.file("/".join(parts[:k]) + end): return path, parts[k]
     return "", ""
 
+# %% ../../nbs/12_staleness/06_file_check.ipynb #e60e1705
+def _elsewhere(repo: Repo, word: str, path: str) -> str:
+    "The only other file of the same language that has a word."
+    like = f":(top,glob)**/*{posixpath.splitext(path)[1]}"
+    try: said = git(repo.path, "grep", "-l", "-z", "-w", "-F", "--no-color", "--full-name", f"-e{word}",
+                    tip_of(repo), "--", like)
+    except RepoError: return ""  # None has it, or a content is not here
+    files = [x.partition(":")[2] for x in said.decode("utf-8", "replace").split("\0") if x]
+    return f"; {files[0]} has it" if len(files) == 1 else ""
+
 # %% ../../nbs/12_staleness/06_file_check.ipynb #525ce4a5
 _DONE = re.compile(r"\b(?:added|fixed|implemented|introduced|changed|updated)\b", re.I)  # A log of work
 
@@ -363,7 +373,9 @@ def _lost_symbols(repo: Repo, names: Mapping[str, Sequence[FileName]], tree: Tre
            if (r := next((r for r in found.get(word, ()) if r.path == path), None))}
     by, out = _commits(repo, (r.commit for r in was.values())), defaultdict[str, list[Dead]](list)
     for (p, n), r in was.items():
-        out[p].append(_since(n, f"{r.path} has no {asked[p, n][1]}", by[r.commit]))
+        word = asked[p, n][1]
+        dead = _since(n, f"{r.path} has no {word}", by[r.commit])
+        out[p].append(replace(dead, reason=dead.reason + _elsewhere(repo, word, r.path)))
     return out
 
 # %% ../../nbs/12_staleness/06_file_check.ipynb #5b9bcf1a

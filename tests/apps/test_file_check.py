@@ -267,14 +267,14 @@ def test_what_a_defining_file_lost_is_told_with_its_commit(defining, text, name)
     assert (found.name.text, found.what, found.commit) == (name, "deleted", git(defining, "rev-parse", "HEAD")) and "Less" in found.reason
 
 
-def test_a_symbol_that_moved_is_told_with_its_commit(home):
+def test_a_symbol_that_moved_is_told_where_it_is(home):
     (home / "src" / "main" / "run.py").write_text("def start_all(): ...\n"); git(home, "add", "."); git(home, "commit", "-qm", "Start")
     (home / "src" / "main" / "run.py").write_text("x = 1\n"); (home / "src" / "begin.py").write_text("def start_all(): ...\n")
     git(home, "add", "."); git(home, "commit", "-qm", "Begin elsewhere")
     found, = dead_names(open_repo(home), {"A.md": "`start_all()` in `src/main/run.py`"})["A.md"]
     git(home, "config", "color.ui", "always")
     assert dead_names(open_repo(home / "src"), {"A.md": "`start_all()` in `src/main/run.py`"})["A.md"] == [found]
-    assert found.reason.startswith("src/main/run.py has no start_all since ") and found.reason.endswith("“Begin elsewhere”")
+    assert found.reason.startswith("src/main/run.py has no start_all since ") and found.reason.endswith("“Begin elsewhere”; src/begin.py has it")
 
 
 def test_what_another_project_may_define_is_not_said(defining):
