@@ -8,7 +8,7 @@ import re
 from fractions import Fraction
 from functools import lru_cache
 from .words import (
-    DENIAL, LIGHT_VERBS, NEGATIONS, STOP_WORDS, references, stem, word_set)
+    DENIAL, LIGHT_VERBS, STOP_WORDS, references, stem, word_set)
 from collections.abc import Iterator
 from typing import NamedTuple
 
@@ -285,52 +285,27 @@ def _negations(text: str) -> Iterator[Fact]:
         yield Fact("negation", f"not {stem(word.group().rstrip('.-+/’' + chr(39)))}" if word else "not",
                    m.start(), word.end() if word else m.end())
 
-# %% ../../nbs/04_text/02_facts.ipynb #8e5eafb1
-_DIGIT, _HYPHEN, _PATHS = (frozenset("0"),), (frozenset("-"),), (frozenset("/."),)
-_IN_MONTH = word_set(
-    "jan january feb february mar march apr april may jun june jul july aug august sep sept september oct "
-    "october nov november dec december")
-_ON_DAY = word_set(" ".join(f"{d}day {d}days" for d in "mon tues wednes thurs fri satur sun".split()))
-_DATED = [(word_set("0-0"),), (word_set("0/0"),), *[(*_DIGIT, _IN_MONTH)] * 3, (_IN_MONTH,),
-          *[(*_DIGIT, word_set("q"))] * 2,
-          (word_set("0:0"),), (*_DIGIT, word_set("am pm m")), (_ON_DAY,), (word_set("2000"),)]  # As `_DATES`
-_SPANS = (word_set(f"/ half per each every {_SPAN.replace('|', ' ')}") | _RATES.keys(),)
-_COUNTS = (frozenset(_SMALL) | frozenset(_TENS.split("|")),)
-_LOWER, _NUMERAL = re.compile("[a-z]+"), re.compile(r"\d")
-_FORMS = {"0-0": re.compile(r"\d-\d"), "0/0": re.compile(r"\d/\d"), "0:0": re.compile(r"\d:\d"),
-          "2000": re.compile(r"(?:19|20)\d")}
-_DENIES = NEGATIONS | {"zero", "t"}  # The t of "can't"
-
-# %% ../../nbs/04_text/02_facts.ipynb #743433ec
-def _signs_of(text: str) -> set[str]:
-    "The signs that a text holds."
-    numeral = _NUMERAL.search(text) or not text.isascii() and any(map(str.isdigit, text))
-    forms = [sign for sign, pattern in _FORMS.items() if pattern.search(text)] if numeral else ()
-    return {*_LOWER.findall(text.lower()), *(c for c in "-/." if c in text), *("0" if numeral else ""),
-            *forms}
-
 # %% ../../nbs/04_text/02_facts.ipynb #dcad4373
 _TICKS = re.compile(r"(?<![`\w])`[ \t]{0,9}([^`\s](?:[^`\n]{0,118}[^`\s])?)[ \t]{0,9}`(?!`)")
-_FIRST = [("path", _TOKEN, _path, _PATHS), *(("date", p, _date, signs) for p, signs in zip(_DATES, _DATED)),
-          ("version", _VERSION, _version, _DIGIT)]
-_THEN = [("identifier", _HYPHENED, _identifier, _HYPHEN), ("number", _SUM, _sum, _DIGIT),
-         ("number", _PHRASE, _phrase, _SPANS),
-         ("number", _WORDS, _words, _COUNTS), ("number", _DIGITS, _digits, _DIGIT),
-         ("identifier", _NAME, _identifier, ())]
+_NUMERAL = re.compile(r"\d")
+# Each with whether it wants a digit
+_FIRST = [("path", _TOKEN, _path, False),
+          *(("date", p, _date, not p.groupindex.keys() <= {"m", "w"}) for p in _DATES),
+          ("version", _VERSION, _version, True)]
+_THEN = [("identifier", _HYPHENED, _identifier, False), ("number", _SUM, _sum, True),
+         ("number", _PHRASE, _phrase, False), ("number", _WORDS, _words, False),
+         ("number", _DIGITS, _digits, True), ("identifier", _NAME, _identifier, False)]
 
 # %% ../../nbs/04_text/02_facts.ipynb #d4b04a75
-def _read_claims(
-    text: str,
-    there: set[str],  # Its signs
-) -> Iterator[Fact]:
-    taken = bytearray(len(text))
+def _read_claims(text: str) -> Iterator[Fact]:
+    taken, numeral = bytearray(len(text)), bool(_NUMERAL.search(text))
     def free(start: int, end: int) -> bool:
         if taken.find(1, start, end) >= 0: return False
         taken[start:end] = b"\1" * (end - start)
         return True
     for readers in (_FIRST, _THEN):
-        for kind, pattern, read, signs in readers:
-            for m in pattern.finditer(text) if not any(map(there.isdisjoint, signs)) else ():
+        for kind, pattern, read, digit in readers:
+            for m in pattern.finditer(text) if numeral >= digit else ():
                 if taken.find(1, *m.span()) < 0 and (value := read(m)) and free(*m.span()):
                     yield Fact(kind, value, *m.span())
         for r in references(text) if readers is _FIRST else ():
@@ -375,10 +350,8 @@ def find_facts(
     text: str,  # Any text; markdown is read as it stands
 ) -> tuple[Fact, ...]:  # By place; only negations overlap others
     "Everything in a text that can be checked by its form."
-    there = _signs_of(text)
-    found = sorted(_read_claims(text, there), key=lambda f: f.start)
-    denied = () if there.isdisjoint(_DENIES) else _negations(text)
-    return tuple(sorted([*_lend_units(text, found), *denied], key=lambda f: (f.start, f.end, f.kind)))
+    found = [*_lend_units(text, sorted(_read_claims(text), key=lambda f: f.start)), *_negations(text)]
+    return tuple(sorted(found, key=lambda f: (f.start, f.end, f.kind)))
 
 # %% ../../nbs/04_text/02_facts.ipynb #cae2462d
 def _sizes_agree(a: list[str], b: list[str]) -> bool: return a[0] == b[0] or a[-1] == b[-1]
