@@ -123,7 +123,6 @@ def decision(
     if not head and is_fragment(memory): return None
     stated = next((x for x in lines(memory) if is_decision(x) and x.quote not in without), None)
     known = kept and head and not _PENDING.search(head.quote.text) and head.quote not in without
-    if not known and not stated: return None
     what = head.quote if known and head else _after_label(stated.quote, "decision") if stated else None
     if what is None: return None
     why = reason(what, memory, without)
@@ -197,16 +196,16 @@ _ACTS = re.compile(
 
 # %% ../../nbs/11_summaries/07_extraction.ipynb #6822c51e
 def factors(
-    told: Sequence[Candidate],  # Once each
+    told: Sequence[Candidate],  # Once each, at least one
     decided: Collection[Quote],  # Decisions among them
     rows: np.ndarray,  # (n, d) of the sources
     coherence: float,
 ) -> CaptureConfidence:
     "A confidence with what it rests on."
-    def share(hits: Iterable[bool]) -> float: return round(sum(hits) / len(told), 6) if told else 0.0
+    def share(hits: Iterable[bool]) -> float: return round(sum(hits) / len(told), 6)
     like = rows @ rows.T
     repeats = sum(bool(np.any(like[i, :i] >= LexicalEmbedder.near_identical)) for i in range(len(rows)))
-    near = sum(min(max(c.cosine, 0.0), 1.0) for c in told) / len(told) if told else 0.0
+    near = sum(min(max(c.cosine, 0.0), 1.0) for c in told) / len(told)
     acts = share(c.quote in decided or bool(_ACTS.search(c.quote.text) or _DECIDES.search(c.quote.text))
                  for c in told)
     checkable = share(any(find_facts(c.quote.text)) for c in told)

@@ -14,9 +14,9 @@ from ..core.memory import Memory
 from ..core.models import Judgment
 from ..text.facts import Fact, find_facts, same_value
 from ..text.factuality import hedge, is_fragment, leaves_standing, stance, undecided
-from ..text.topics import (
-    GENERIC_STEMS, OwnSentence, SHORT_BODY, STATING_NAMESPACES, any_of, content_stems, other_environment,
-    other_scope, other_subject, own_sentences, topic_of)
+from git_notes_consolidation.text.topics import (
+    GENERIC_STEMS, OwnSentence, SHORT_BODY, STATING_NAMESPACES, any_of, content_stems, other_subject,
+    own_sentences, topic_of)
 from ..text.words import document_head, stem, title_words, word_set
 from ..similarity.lexical import similarity as lexical
 from ..text.subjects import CHANGE, brothers
@@ -140,7 +140,7 @@ def changed_amount(older: Memory, newer: Memory) -> Judgment | None:
     if not {older.namespace, newer.namespace} <= STATING_NAMESPACES: return None
     found = differences(older.summary, newer.summary)
     amount = _amount(found[0], pieces(newer.summary)) if len(found) == 1 else None
-    if not amount or hedge(newer.summary) or undecided(newer) or other_scope(older, newer): return None
+    if not amount or hedge(newer.summary) or undecided(newer): return None
     was, now = older.summary[amount[0].start:amount[0].end], newer.summary[amount[1].start:amount[1].end]
     return Judgment("supersede", "full", 0.9, "V", f"the same sentence, {was} before and {now} now",
                     newer.summary.strip())
@@ -176,14 +176,11 @@ def edition(title: str) -> Edition:
     return Edition(title_words(_without_initials(_EDITION.sub(" ", rest))) - _MARKS, numbers)
 
 # %% ../../nbs/10_supersession/04_editions.ipynb #f9eb8720
-def _is_cut_off(memory: Memory) -> bool:
-    return is_fragment(memory) or memory.summary.rstrip().endswith(("...", "…"))
-
-
 def new_edition(older: Memory, newer: Memory) -> bool:
     "Do two titles have the same words, with another text below them, and an edition that has not gone back?"
     (a, one), (b, two) = edition(older.summary), edition(newer.summary)
-    return (a == b and len(a) > 1 and (not one or not two or two >= one) and not _is_cut_off(newer)
+    return (a == b and len(a) > 1 and (not one or not two or two >= one)
+            and not newer.summary.rstrip().endswith(("...", "…"))
             and older.content.strip() != newer.content.strip())
 
 # %% ../../nbs/10_supersession/04_editions.ipynb #b31d1cb8
@@ -274,8 +271,7 @@ _LOOKS_BACK = frozenset({"reviews", "retrospective", "research", "elicitation"})
 def resolution_of(older: Memory, newer: Memory) -> Judgment | None:
     "The newer memory says that the older one, a blocker, is resolved."
     if older.namespace != "blockers" or newer.namespace in _LOOKS_BACK or "?" in newer.summary: return None
-    if is_fragment(older) or is_fragment(newer) or other_environment(older, newer) or brothers(older, newer):
-        return None
+    if brothers(older, newer): return None
     said = _relief(newer)
     if not said or not _names_it(older, newer): return None
     return Judgment("supersede", "full", 0.85, "E", "it says that the blocker is resolved", said.line)

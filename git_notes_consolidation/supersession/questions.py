@@ -17,8 +17,8 @@ from git_notes_consolidation.supersession.editions import (
 from ..text.factuality import leaves_standing, stance, undecided
 from ..text.words import DENIAL, STOP_WORDS, document_head, names_of, references, stem
 from git_notes_consolidation.text.topics import (
-    GENERIC_STEMS, SHORT_BODY, UNIT_WORDS, _names as names_in, any_of, content_stems, other_environment,
-    own_sentences, topic_of)
+    GENERIC_STEMS, SHORT_BODY, UNIT_WORDS, _names as names_in, any_of, content_stems, own_sentences,
+    topic_of)
 from ..text.subjects import CHANGE, brothers, tie
 
 # %% auto #0
@@ -213,7 +213,7 @@ def _points_at(older: Memory, newer: Memory) -> bool:
 # %% ../../nbs/10_supersession/08_questions.ipynb #3edbf25e
 def another_thing(older: Memory, newer: Memory) -> bool:
     "Do two notes speak of two things, or of two environments?"
-    return other_environment(older, newer) or brothers(older, newer) or side_by_side(older, newer)
+    return brothers(older, newer) or side_by_side(older, newer)
 
 # %% ../../nbs/10_supersession/08_questions.ipynb #3c5cb07d
 def stands_apart(older: Memory, newer: Memory) -> bool:

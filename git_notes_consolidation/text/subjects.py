@@ -129,11 +129,10 @@ def next_words(
 # %% ../../nbs/04_text/05_subjects.ipynb #847a1b98
 def last_words(
     memories: Sequence[Memory],
-    near: float = VERY_NEAR,  # So near a later memory is a word on the same subject in any case
 ) -> list[Memory]:  # In the same order
     "Those on whose subject no other of them is a later word."
     def overtaken(m: Memory) -> bool:
-        return any(m.event_time < x.event_time and _tie(m, x) >= near and not brothers(m, x)
+        return any(m.event_time < x.event_time and _tie(m, x) >= VERY_NEAR and not brothers(m, x)
                    for x in memories)
     return [m for m in memories if not overtaken(m)]
 
