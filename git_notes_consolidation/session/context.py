@@ -60,8 +60,11 @@ def complexity(
 # %% ../../nbs/15_session/03_context.ipynb #8b727e28
 def _tracked_files(repo: Repo) -> int:
     "How many files git tracks; none where it cannot say."
-    try: return git(repo.path, "ls-tree", "--full-tree", "-r", "-z", "--name-only", "HEAD").count(b"\0")
+    try:
+        out = (git(repo.worktree, "ls-files", "-z") if repo.worktree
+               else git(repo.path, "ls-tree", "--full-tree", "-r", "-z", "--name-only", "HEAD"))
     except RepoError: return 0
+    return len({*out.split(b"\0")} - {b""})
 
 # %% ../../nbs/15_session/03_context.ipynb #7c49d6de
 @dataclass(frozen=True)
