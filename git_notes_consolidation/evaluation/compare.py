@@ -304,8 +304,9 @@ class Comparison:
                     for x in self.lines if (x.kind, x.measure) == (kind, measure)])
 
     def __repr__(self) -> str:
-        return "\n\n".join("\n".join((title, *("  {:29} {:20} {:26} {}".format(*row) for row in (head, *rows))))
-                           for title, head, rows in self.tables())
+        return "\n\n".join(
+            "\n".join((title, *("  {:29} {:20} {:26} {}".format(*row) for row in (head, *rows))))
+            for title, head, rows in self.tables())
 
     def to_dict(self, date: str = "") -> dict[str, Any]:
         "For JSON: what was measured, on what, by which version."
