@@ -229,7 +229,7 @@ GUESS = {"quote": None, "relation": "coexist", "kind": None, "confidence": "low"
 @WIDTHS
 def test_a_prompt_that_nobody_answered_scores_nothing(server, browser, width):
     "The recording knows the words that are there, and no others: then no pair is counted, until somebody pastes what a chat says."
-    page = opened(server, browser, "research/prompts", width, ".jupyter-widgets .bars path", 13)
+    page = opened(server, browser, "research/prompts", width, ".jupyter-widgets .bars path", 7)
     rows = f"(g => g.data[0].y.map((name, i) => [name, g.data.reduce((n, t) => n + (t.x[i] || 0), 0)]))({DESK})"
     recall = "[...document.querySelectorAll('.gnc-ask-table tr')].find(r => r.innerText.startsWith('recall')).innerText.split('\\t')"
     page.wait_for_selector(".gnc-ask-note:has-text('24 pairs, a capable reader.')", timeout=60_000)
