@@ -170,29 +170,6 @@ def test_no_figure_stays_blank_where_its_script_is_late(server, browser, width):
     page.close()
 
 
-def test_a_memory_file_of_ones_own_is_on_the_first_screen(server, browser, tmp_path):
-    "A path replaces the map that was there; a click shows the entry, as text; what cannot be read leaves nothing of another file."
-    (tmp_path / "MEMORY.md").write_text("# Ours\n\n" + "".join(f"- The port of <b>service</b> {n} is 80{n}\n" for n in range(10, 20)), encoding="utf-8")
-    address, token = server
-    found = Watched(browser, f"{address}/lab/tree/research/13_memory-file.ipynb?token={token}")
-    page, last = found.page, "(g => g.data[g.data.length - 1].text)(document.querySelector('.gnc-file-chart .js-plotly-plot'))"
-    run_first(page, ".gnc-file-chart .trace", cells=5)
-    box = page.locator(".gnc-file-chart").bounding_box()
-    assert box["y"] < 500 and "MEMORY.md:7: Events between" in page.evaluate(last)[0]
-    page.fill(".gnc-file-path input", str(tmp_path))
-    page.keyboard.press("Enter")
-    page.evaluate(BUSY)
-    page.wait_for_selector(".gnc-file-note:has-text('10 entries')", timeout=30_000)
-    page.wait_for_function(f"() => {last}.length === 10", timeout=10_000)
-    page.evaluate("g => g.emit('plotly_click', {points: [{customdata: 3}]})", page.query_selector(".gnc-file-chart .js-plotly-plot"))
-    page.wait_for_selector(".gnc-file-table:has-text('The port of <b>service</b> 13 is 8013')", timeout=10_000)
-    page.fill(".gnc-file-path input", str(tmp_path / "nowhere.md"))
-    page.keyboard.press("Enter")
-    page.wait_for_selector(".gnc-file-note:has-text('cannot be read')", timeout=10_000)
-    assert not page.is_visible(".gnc-file-chart") and not page.is_visible(".gnc-file-table") and found.errors == [] and found.outside == []
-    page.close()
-
-
 # The other desks: each with its script late, in a wide window and in a narrow one
 
 WIDTHS = pytest.mark.parametrize("width", [1280, 390])
@@ -202,7 +179,8 @@ DESK = "document.querySelector('.jupyter-widgets .js-plotly-plot')"
 def opened(server, browser, name, width, shows, cells):
     "A notebook whose figures' script is late, run down to what it shows, without the list of files."
     address, token = server
-    page = browser.new_page(viewport={"width": 1280, "height": 800})
+    page = (watched := Watched(browser, "about:blank")).page
+    page.watched = watched
     for s in (x for x in page.request.get(f"{address}/api/sessions?token={token}").json() if x["path"] == f"{name}.ipynb"):
         page.request.delete(f"{address}/api/sessions/{s['id']}?token={token}")  # The other width's kernel counts on
     page.add_init_script(LATE)
@@ -213,6 +191,28 @@ def opened(server, browser, name, width, shows, cells):
     page.set_viewport_size({"width": width, "height": 800})
     run_first(page, shows, cells)
     return page
+
+
+@WIDTHS
+def test_a_memory_file_of_ones_own_is_on_the_first_screen(server, browser, tmp_path, width):
+    "A path replaces the map that was there; a click shows the entry, as text; what cannot be read leaves nothing of another file."
+    (tmp_path / "MEMORY.md").write_text("# Ours\n\n" + "".join(f"- The port of <b>service</b> {n} is 80{n}\n" for n in range(10, 20)), encoding="utf-8")
+    page = opened(server, browser, "research/13_memory-file", width, ".jupyter-widgets .scatterlayer .trace", 5)
+    last, chart = f"{DESK}.data.at(-1).text", ".jupyter-widgets .js-plotly-plot"
+    assert width < 600 or page.locator(chart).bounding_box()["y"] < 500
+    assert "MEMORY.md:7: Events between" in page.evaluate(last)[0]
+    page.fill(".gnc-file-path input", str(tmp_path))
+    page.keyboard.press("Enter")
+    page.evaluate(BUSY)
+    page.wait_for_selector(".gnc-file-note:has-text('10 entries')", timeout=30_000)
+    page.wait_for_function(f"() => {last}.length === 10", timeout=10_000)
+    page.evaluate("g => g.emit('plotly_click', {points: [{customdata: 3}]})", page.query_selector(chart))
+    page.wait_for_selector(".gnc-file-table:has-text('The port of <b>service</b> 13 is 8013')", timeout=10_000)
+    page.fill(".gnc-file-path input", str(tmp_path / "nowhere.md"))
+    page.keyboard.press("Enter")
+    page.wait_for_selector(".gnc-file-note:has-text('cannot be read')", timeout=10_000)
+    assert not page.is_visible(chart) and not page.is_visible(".gnc-file-table") and page.watched.errors == [] and page.watched.outside == []
+    page.close()
 
 
 def retype(page, has, code):
@@ -300,10 +300,10 @@ def test_the_map_shows_what_was_there_when_and_is_no_strip(server, browser, tmp_
 OWN = "(g => g ? JSON.stringify(g.data.map(t => [t.name, t.x, t.y])) : '')(document.querySelector('.jp-OutputArea .js-plotly-plot'))"
 
 
-@pytest.fixture(scope="module")
-def own_page(server, browser):
+@pytest.fixture(scope="module", params=[1280, 390])
+def own_page(server, browser, request):
     "The page for a function of one's own, with its first judge compared."
-    page = opened(server, browser, "research/15_your-own", 1280, ".jp-InputPrompt:text-is('[3]:')", 5)
+    page = opened(server, browser, "research/15_your-own", request.param, ".jp-InputPrompt:text-is('[3]:')", 5)
     page.wait_for_function(f"() => {OWN}.includes('my_judge')", timeout=30_000)
     yield page
     page.close()
