@@ -176,7 +176,7 @@ def taken_back(rng, home, first):
     sv.run(s, SAMPLE_NOW - timedelta(days=1))
     w = open_writing(home, s.settings, clock=lambda: SAMPLE_NOW - timedelta(hours=20))
     for i in sorted(consolidation_scan.view(s.repo).state.reviews):
-        if (x := rng.random()) < 0.6 and i in consolidation_scan.view(s.repo).state.reviews: (rv.accept if x < 0.3 else rv.reject)(w, i)
+        if (x := rng.random()) < 0.6 and i in consolidation_scan.view(s.repo).state.reviews: rv.answer(w, i, "yes" if x < 0.3 else "no")
     sv.run(s, SAMPLE_NOW - timedelta(hours=12))
 
 
