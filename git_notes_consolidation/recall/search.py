@@ -415,7 +415,8 @@ def _nearest(asked: Sequence[str], words: Iterable[str]) -> Callable[[Sequence[s
     "How near the nearest of some words comes to each that is asked: 0 to 1."
     at = {w: n for n, w in enumerate(dict.fromkeys(words))}
     near = np.clip((word_vectors(asked) @ word_vectors([*at]).T - _CHANCE) / (1 - _CHANCE), 0, 1)
-    near = np.maximum(near, [[_FORM * (root(a) == root(w)) for w in at] for a in asked])
+    forms, mine = (np.array([root(w) for w in some], object) for some in (at, asked))
+    near = np.maximum(near, _FORM * (mine[:, None] == forms))
     def nearest(some: Sequence[str]) -> np.ndarray:
         best: np.ndarray = near[:, [at[w] for w in some]].max(axis=1, initial=0.0)
         return best
