@@ -7,7 +7,6 @@ from __future__ import annotations
 import multiprocessing, os, time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from concurrent.futures import as_completed, ProcessPoolExecutor
-from concurrent.futures.process import BrokenProcessPool
 from dataclasses import dataclass, field, replace
 from datetime import datetime
 from pathlib import Path
@@ -120,8 +119,9 @@ def _consolidate(t: Task) -> Outcome:
 def _alone(t: Task) -> Outcome:
     "Consolidate in a process of its own: whoever ends that ends no other."
     with ProcessPoolExecutor(1, multiprocessing.get_context("spawn")) as process:
-        try: return process.submit(consolidate_one, t).result()
-        except BrokenProcessPool as e: return Outcome(t.path, "failed", why=one_line(e))
+        future = process.submit(consolidate_one, t)
+        e = future.exception()
+        return Outcome(t.path, "failed", why=one_line(e)) if e else future.result()
 
 # %% ../../nbs/19_apps/01_fleet.ipynb #7b57db02
 def sweep(
